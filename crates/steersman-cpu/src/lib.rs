@@ -1,0 +1,2 @@
+//! CPU.
+pub mod isa;
