@@ -1,1 +1,15 @@
-//! Core.
+//! The words, costs, policies and learning of Steersman. Knows no device.
+pub mod cost;
+pub mod device;
+pub mod dtype;
+pub mod kernel;
+pub mod op;
+pub mod units;
+pub mod workload;
+
+pub use device::{Device, DeviceId, Identity, Place};
+pub use dtype::DType;
+pub use kernel::{Address, Io, Kernel, KernelError, NumericClass, ParamList, Params, Ran, Refusal};
+pub use op::{Axes, BinaryOp, MAX_RANK, Op, OpClass, Perm, ReduceOp, TernaryOp, UnaryOp};
+pub use units::{Bytes, Seconds};
+pub use workload::{Dims, Key, Layout, Operand, Strides, Workload, WorkloadError};

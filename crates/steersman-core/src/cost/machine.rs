@@ -1,0 +1,161 @@
+//! Rates measured on one device, from which prior costs are made. What was not probed is absent.
+
+use crate::op::Op;
+use std::collections::HashMap;
+
+/// A memory level with its size and bandwidth.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Level {
+    /// `L1`, `L2`, `L3`, `main`.
+    pub name: String,
+    /// Bytes it holds; `None` for main memory.
+    pub capacity: Option<u64>,
+    /// Whether each core has its own.
+    pub private: bool,
+    /// Bytes per second by number of threads (index 0: one thread): reading and writing as a copy does.
+    pub copy: Vec<f64>,
+    /// The same when only reading.
+    pub read: Vec<f64>,
+    /// The same with streaming stores, where the machine has them.
+    pub stream: Vec<f64>,
+}
+
+/// What is known of a device's speed.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Machine {
+    /// Memory levels, nearest first; empty if nothing was probed.
+    pub levels: Vec<Level>,
+    /// Peak operations per second of one core, by instruction set, for f32 (f64 is half).
+    pub peak_f32: HashMap<String, f64>,
+    /// Seconds to hand work to another thread and wait for it, hot.
+    pub handoff: Option<f64>,
+    /// Seconds per element of an op in a kernel with operands in the nearest cache, by `kernel|op|dtype`.
+    #[serde(default)]
+    pub rates: HashMap<String, f64>,
+}
+
+/// Assumed where nothing was probed: an ordinary core of 2020. Only a starting point for a prior that
+/// the first samples override; never shown as a measurement.
+const ASSUMED_BANDWIDTH: [f64; 4] = [150e9, 60e9, 25e9, 10e9];
+const ASSUMED_CAPACITY: [u64; 3] = [32 << 10, 1 << 20, 16 << 20];
+const ASSUMED_PEAK: f64 = 30e9;
+const ASSUMED_HANDOFF: f64 = 2e-6;
+
+/// How a kernel moves bytes, for the bandwidth that applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// Reads and writes through the cache.
+    Copy,
+    /// Only reads.
+    Read,
+    /// Reads, and writes past the cache.
+    Stream,
+}
+
+impl Machine {
+    /// Number of memory levels the priors distinguish.
+    pub const LEVELS: usize = 4;
+
+    /// Bytes held by level `i` (0 to 2).
+    pub fn capacity(&self, i: usize) -> f64 {
+        self.levels.get(i).and_then(|l| l.capacity).unwrap_or(ASSUMED_CAPACITY[i.min(2)]) as f64
+    }
+
+    /// Bytes per second at level `i` with this many threads together.
+    pub fn bandwidth(&self, i: usize, traffic: Traffic, threads: usize) -> f64 {
+        let found = self.levels.get(i).and_then(|l| {
+            let list = match traffic {
+                Traffic::Copy => &l.copy,
+                Traffic::Read => &l.read,
+                Traffic::Stream => &l.stream,
+            };
+            list.get(threads.saturating_sub(1)).or(list.last()).copied()
+        });
+        // Private caches scale with threads, shared levels hardly.
+        let scale = if i < 2 { threads as f64 } else { (threads as f64).sqrt() };
+        found.filter(|b| *b > 0.0).unwrap_or(ASSUMED_BANDWIDTH[i.min(3)] * scale)
+    }
+
+    /// Operations per second of one core with this instruction set on elements of this many bytes.
+    pub fn peak(&self, isa: &str, element: usize) -> f64 {
+        let f32_rate = self.peak_f32.get(isa).copied().unwrap_or(ASSUMED_PEAK);
+        f32_rate * 4.0 / element.max(1) as f64
+    }
+
+    /// Seconds to hand work to `threads` threads (0 for one).
+    pub fn handoff(&self, threads: usize) -> f64 {
+        if threads <= 1 { 0.0 } else { self.handoff.unwrap_or(ASSUMED_HANDOFF) * (1.0 + (threads as f64).log2()) / 2.0 }
+    }
+
+    /// Measured seconds per element of `op` in `kernel`, if it was probed.
+    pub fn rate(&self, kernel: &str, op: Op, dtype: crate::dtype::DType) -> Option<f64> {
+        // Built on the stack: this sits on the way of every estimate.
+        let mut key = arrayish::Key::new();
+        key.push(kernel).push("|").push(op.name()).push("|").push(dtype.name());
+        self.rates.get(key.as_str()).copied()
+    }
+
+    /// The key of [`Machine::rate`].
+    pub fn rate_key(kernel: &str, op: Op, dtype: crate::dtype::DType) -> String {
+        format!("{kernel}|{}|{dtype}", op.name())
+    }
+
+    /// How a footprint spreads over the levels: weights that sum to 1, moving linearly in log size from
+    /// one level to the next, since real caches fade rather than end.
+    pub fn spread(&self, footprint: f64, threads: usize) -> [f64; Machine::LEVELS] {
+        let private = footprint / threads.max(1) as f64;
+        let knots = [
+            (private / self.capacity(0), 0.7, 3.0),
+            (private / self.capacity(1), 0.6, 2.5),
+            (footprint / self.capacity(2), 0.5, 3.0),
+        ];
+        let mut left = 1.0;
+        let mut out = [0.0; Machine::LEVELS];
+        for (i, (ratio, from, to)) in knots.into_iter().enumerate() {
+            let beyond = ((ratio / from).ln() / (to / from as f64).ln()).clamp(0.0, 1.0);
+            let beyond = if ratio > 0.0 { beyond } else { 0.0 };
+            out[i] = left * (1.0 - beyond);
+            left *= beyond;
+        }
+        out[Machine::LEVELS - 1] = left;
+        out
+    }
+}
+
+mod arrayish {
+    /// A short string on the stack; longer keys are cut, which only misses the table.
+    pub struct Key {
+        bytes: [u8; 96],
+        len: usize,
+    }
+    impl Key {
+        pub fn new() -> Key {
+            Key { bytes: [0; 96], len: 0 }
+        }
+        pub fn push(&mut self, s: &str) -> &mut Key {
+            let n = s.len().min(self.bytes.len() - self.len);
+            self.bytes[self.len..self.len + n].copy_from_slice(&s.as_bytes()[..n]);
+            self.len += n;
+            self
+        }
+        pub fn as_str(&self) -> &str {
+            std::str::from_utf8(&self.bytes[..self.len]).unwrap_or("")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_footprint_spreads_over_levels_with_weights_that_sum_to_one() {
+        let m = Machine::default();
+        for exp in 0..40 {
+            let s = m.spread((1u64 << exp) as f64, 1);
+            assert!((s.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        }
+        assert_eq!(m.spread(1000.0, 1)[0], 1.0);
+        assert_eq!(m.spread(1e12, 1)[3], 1.0);
+    }
+}

@@ -1,0 +1,52 @@
+//! Counted work: a time is a sum of (amount × seconds per unit) over a few terms.
+//!
+//! A kernel lists what it does (one call, so many elements at this cache level, so many tiles) with a
+//! prior rate for each. The model learns how far each rate is off on this machine.
+
+/// Terms a kernel may list.
+pub const MAX_TERMS: usize = 8;
+
+/// A kernel's work for one workload: `seconds[i]` is what term `i` would take at its prior rate. The
+/// order and meaning of terms is the kernel's own and must not depend on the workload.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    seconds: [f64; MAX_TERMS],
+    len: u8,
+    /// How many leading terms are launch cost rather than work, for the split people are shown.
+    launch: u8,
+}
+
+impl Terms {
+    /// Work that starts with a launch of this many seconds.
+    pub fn launch(seconds: f64) -> Terms {
+        let mut t = Terms { seconds: [0.0; MAX_TERMS], len: 1, launch: 1 };
+        t.seconds[0] = seconds;
+        t
+    }
+
+    /// With one more term. Terms beyond [`MAX_TERMS`] add to the last.
+    pub fn and(mut self, seconds: f64) -> Terms {
+        if (self.len as usize) < MAX_TERMS {
+            self.seconds[self.len as usize] = seconds;
+            self.len += 1;
+        } else {
+            self.seconds[MAX_TERMS - 1] += seconds;
+        }
+        self
+    }
+
+    /// Seconds per term at prior rates.
+    pub fn seconds(&self) -> &[f64] {
+        &self.seconds[..self.len as usize]
+    }
+
+    /// All terms together at prior rates.
+    pub fn total(&self) -> f64 {
+        self.seconds().iter().sum()
+    }
+
+    /// The leading terms that are launch cost.
+    pub fn launch_terms(&self) -> usize {
+        self.launch as usize
+    }
+}

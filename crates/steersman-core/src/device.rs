@@ -1,0 +1,84 @@
+//! Where work can run and where data lives.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A device of one runtime, by registration order. Never persisted: [`Identity`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceId(pub u16);
+
+/// Where data lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// The host's memory.
+    Host,
+    /// A device's own memory.
+    Device(DeviceId),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Host => f.write_str("host"),
+            Place::Device(d) => write!(f, "device:{}", d.0),
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = ();
+    /// `host`, or any `family:index`.
+    fn from_str(s: &str) -> Result<Place, ()> {
+        if s == "host" {
+            return Ok(Place::Host);
+        }
+        let (family, index) = s.split_once(':').ok_or(())?;
+        let ok = !family.is_empty() && family.chars().all(|c| c.is_ascii_alphanumeric());
+        if ok { index.parse().map(|i| Place::Device(DeviceId(i))).map_err(|_| ()) } else { Err(()) }
+    }
+}
+
+/// What a device is: everything that, when it changes, makes old measurements doubtful. Never an index.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Identity {
+    /// Device family: `cpu`, `cuda`, `vulkan`, ...
+    pub family: String,
+    /// The part's name as the hardware gives it.
+    pub part: String,
+    /// Driver or operating system and version.
+    pub driver: String,
+    /// Bytes of memory, if it could be read.
+    pub memory: Option<u64>,
+    /// Units that run at once.
+    pub parallelism: u32,
+    /// Instruction sets or features, sorted.
+    pub isa: Vec<String>,
+}
+
+impl Identity {
+    /// A stable 64-bit fingerprint, the validity key of everything learned on the device.
+    pub fn fingerprint(&self) -> u64 {
+        let mut text = format!("{}|{}|{}|{:?}|{}", self.family, self.part, self.driver, self.memory, self.parallelism);
+        for i in &self.isa {
+            text.push('|');
+            text.push_str(i);
+        }
+        fnv1a(text.as_bytes())
+    }
+}
+
+/// FNV-1a: stable across versions and machines, which `std`'s hasher does not promise.
+pub fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ b as u64).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Somewhere work can run.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// What it is.
+    pub identity: Identity,
+    /// Where its kernels read and write.
+    pub place: Place,
+    /// Rates measured on it; unknown ones are absent.
+    pub machine: crate::cost::Machine,
+}

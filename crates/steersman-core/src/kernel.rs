@@ -1,0 +1,185 @@
+//! One way to do one op on one device, and what it says about itself.
+//!
+//! A kernel is one struct: what it supports, which parameters it has, what it costs in counted work,
+//! and how to run it.
+
+use crate::cost::{Machine, Terms};
+use crate::device::DeviceId;
+use crate::workload::Workload;
+use smallvec::SmallVec;
+use std::fmt;
+use std::str::FromStr;
+
+/// How far a result may differ from the reference. Ordered: later is looser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum NumericClass {
+    /// Bit for bit.
+    Exact,
+    /// The same real-number formula in another order, or a function within its stated ULP bound.
+    Reassociated,
+    /// Less precision inside (bf16, TF32). Never chosen unless the caller allows it.
+    Relaxed,
+}
+
+impl fmt::Display for NumericClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            NumericClass::Exact => "exact",
+            NumericClass::Reassociated => "reassociated",
+            NumericClass::Relaxed => "relaxed",
+        })
+    }
+}
+
+impl FromStr for NumericClass {
+    type Err = ();
+    fn from_str(s: &str) -> Result<NumericClass, ()> {
+        [NumericClass::Exact, NumericClass::Reassociated, NumericClass::Relaxed]
+            .into_iter()
+            .find(|c| c.to_string() == s)
+            .ok_or(())
+    }
+}
+
+/// One point in a kernel's parameter space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub struct Params {
+    /// Threads it runs on.
+    pub threads: u16,
+    /// The kernel's own choice among its variants (tile, unroll, workgroup); 0 if it has none.
+    pub variant: u16,
+}
+
+impl Params {
+    /// One thread, no variant.
+    pub const SERIAL: Params = Params { threads: 1, variant: 0 };
+
+    /// This many threads, no variant.
+    pub fn threads(threads: usize) -> Params {
+        Params { threads: threads.min(u16::MAX as usize) as u16, variant: 0 }
+    }
+}
+
+impl fmt::Display for Params {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t{}", self.threads)?;
+        if self.variant != 0 { write!(f, "v{}", self.variant) } else { Ok(()) }
+    }
+}
+
+/// The parameter points a kernel offers for a workload.
+pub type ParamList = SmallVec<[Params; 4]>;
+
+/// Why a kernel does not take a workload, for a person to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(pub std::borrow::Cow<'static, str>);
+
+impl Refusal {
+    /// A refusal with this reason.
+    pub fn new(reason: impl Into<std::borrow::Cow<'static, str>>) -> Refusal {
+        Refusal(reason.into())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where an operand's first element is, in its device's own terms: a pointer on the host, whatever the
+/// device makes of it elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(pub u64);
+
+impl Address {
+    /// A host pointer.
+    pub fn host<T>(p: *const T) -> Address {
+        Address(p as u64)
+    }
+
+    /// As a host pointer to read.
+    pub fn as_ptr<T>(self) -> *const T {
+        self.0 as *const T
+    }
+
+    /// As a host pointer to write.
+    pub fn as_mut_ptr<T>(self) -> *mut T {
+        self.0 as *mut T
+    }
+}
+
+/// Operand addresses of one run, in the workload's order.
+#[derive(Clone, Copy, Debug)]
+pub struct Io<'a> {
+    /// First element of each input.
+    pub inputs: &'a [Address],
+    /// First element of the output. Never overlaps an input, except exactly for element-wise ops in place.
+    pub output: Address,
+}
+
+/// How a run ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// As asked.
+    Clean,
+    /// Right, but not under the conditions the parameters name (its threads were busy elsewhere): not a
+    /// measurement to learn from.
+    Disturbed,
+}
+
+/// How a run failed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum KernelError {
+    /// The kernel gave up, or its device did.
+    #[error("{0}")]
+    Failed(String),
+    /// The kernel only takes part in decisions; its owner runs it.
+    #[error("this kernel is run by its owner, not by the engine")]
+    NotRunnable,
+}
+
+/// One way to do one op on one device.
+pub trait Kernel: Send + Sync {
+    /// Its name, unique in a registry: `cpu/simd-avx512`.
+    fn name(&self) -> &str;
+
+    /// The device it runs on.
+    fn device(&self) -> DeviceId;
+
+    /// Raised whenever its code changes enough to change its speed: older measurements then only hint.
+    fn revision(&self) -> u32 {
+        1
+    }
+
+    /// How far its results may differ from the reference for this workload.
+    fn numerics(&self, _w: &Workload) -> NumericClass {
+        NumericClass::Exact
+    }
+
+    /// Legality, exact and independent of speed: asked every time, also when a cached choice is reused.
+    fn supports(&self, w: &Workload) -> Result<(), Refusal>;
+
+    /// The parameter points worth considering.
+    fn params(&self, _w: &Workload) -> ParamList {
+        smallvec::smallvec![Params::SERIAL]
+    }
+
+    /// What it does for this workload, counted, with prior rates from what was probed.
+    fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms;
+
+    /// Bytes of memory it needs beyond operands and result.
+    fn scratch(&self, _w: &Workload, _p: Params) -> usize {
+        0
+    }
+
+    /// Does it.
+    ///
+    /// # Safety
+    /// `io` must hold valid addresses for the workload's operands on this kernel's device, readable and
+    /// writable over the spans their strides reach, and `supports` must have said yes.
+    unsafe fn run(&self, _w: &Workload, _p: Params, _io: Io<'_>) -> Result<Ran, KernelError> {
+        Err(KernelError::NotRunnable)
+    }
+}

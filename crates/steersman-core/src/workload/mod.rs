@@ -1,0 +1,199 @@
+//! What is asked: an op plus its operands. Flops, bytes and intensity are derived, never supplied.
+//!
+//! ```
+//! use steersman_core::Workload;
+//! let w: Workload = "matmul f32 1024x512 512x256".parse()?;
+//! assert_eq!(w.flops(), 2.0 * 1024.0 * 512.0 * 256.0);
+//! assert_eq!(w.output().dims.as_slice(), [1024, 256]);
+//! assert_eq!(w.to_string(), "matmul f32 1024x512 512x256");
+//! # Ok::<(), steersman_core::WorkloadError>(())
+//! ```
+
+mod error;
+mod infer;
+mod key;
+mod operand;
+mod text;
+
+pub use error::WorkloadError;
+pub use key::{Key, KEY_WORDS};
+pub use operand::{Dims, MAX_BYTES, Operand, Strides};
+pub use text::parse_file;
+
+use crate::device::Place;
+use crate::dtype::DType;
+use crate::kernel::NumericClass;
+use crate::op::{Op, OpClass};
+use smallvec::SmallVec;
+
+/// An op with its operands' facts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Workload {
+    op: Op,
+    inputs: SmallVec<[Operand; 3]>,
+    output: Operand,
+    numerics: NumericClass,
+}
+
+/// How an operand list lies in memory; part of a model's key because it changes the rate, not the rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Layout {
+    /// Every operand contiguous and of the output's shape.
+    Contiguous,
+    /// Some operand repeats along a dimension.
+    Broadcast,
+    /// Some operand has gaps or another order.
+    Strided,
+}
+
+impl Workload {
+    /// Checks the operands against the op and derives the result.
+    pub fn new(op: Op, inputs: impl IntoIterator<Item = Operand>) -> Result<Workload, WorkloadError> {
+        let inputs: SmallVec<[Operand; 3]> = inputs.into_iter().collect();
+        let (op, inputs, output) = infer::infer(op, inputs)?;
+        Ok(Workload { op, inputs, output, numerics: NumericClass::Reassociated })
+    }
+
+    /// A user function's workload: `sizes` are what its time depends on.
+    pub fn custom(name: &'static str, sizes: &[usize]) -> Result<Workload, WorkloadError> {
+        Workload::new(Op::Custom(name), [Operand::new(DType::U8, sizes)?])
+    }
+
+    /// The same workload with looser or stricter numerics allowed.
+    pub fn with_numerics(mut self, numerics: NumericClass) -> Workload {
+        self.numerics = numerics;
+        self
+    }
+
+    /// The same workload with its result wanted elsewhere.
+    pub fn with_output_at(mut self, place: Place) -> Workload {
+        self.output.place = place;
+        self
+    }
+
+    /// The same workload writing to memory with these strides and alignment.
+    pub fn with_output(mut self, output: Operand) -> Result<Workload, WorkloadError> {
+        if output.dims != self.output.dims || output.dtype != self.output.dtype {
+            return Err(WorkloadError::Output {
+                op: self.op.name(),
+                expected: self.output.dims.clone(),
+                expected_dtype: self.output.dtype,
+                got: output.dims,
+                got_dtype: output.dtype,
+            });
+        }
+        self.output = output;
+        Ok(self)
+    }
+
+    /// What to compute.
+    pub fn op(&self) -> Op {
+        self.op
+    }
+
+    /// Its operands. Element-wise operands are already broadcast: stride 0 where they repeat.
+    pub fn inputs(&self) -> &[Operand] {
+        &self.inputs
+    }
+
+    /// Its result.
+    pub fn output(&self) -> &Operand {
+        &self.output
+    }
+
+    /// The loosest numeric class the caller allows.
+    pub fn numerics(&self) -> NumericClass {
+        self.numerics
+    }
+
+    /// The element type the arithmetic is about: that of the last operand (`where`'s first is bool).
+    pub fn dtype(&self) -> DType {
+        self.inputs.last().map_or(self.output.dtype, |o| o.dtype)
+    }
+
+    /// Floating-point (or integer) operations a straightforward implementation makes.
+    pub fn flops(&self) -> f64 {
+        let out = self.output.elements() as f64;
+        match self.op {
+            Op::Unary(u) => out * u.flops(),
+            Op::Binary(b) => out * b.flops(),
+            Op::Ternary(t) => out * t.flops(),
+            Op::Reduce { kind, .. } => self.inputs[0].elements() as f64 * kind.flops(),
+            Op::MatMul => 2.0 * out * self.matmul_k() as f64,
+            Op::Conv2d { .. } => 2.0 * out * self.inputs[1].dims[1..].iter().product::<usize>() as f64,
+            Op::Transpose { .. } | Op::Copy => 0.0,
+            Op::Custom(_) => self.inputs[0].elements() as f64,
+        }
+    }
+
+    /// Bytes that must move at least: each distinct input byte once, each output byte once.
+    pub fn bytes(&self) -> f64 {
+        let read: usize = self.inputs.iter().map(|o| o.distinct_bytes()).sum();
+        (read + self.output.bytes()) as f64
+    }
+
+    /// Flops per byte.
+    pub fn intensity(&self) -> f64 {
+        let bytes = self.bytes();
+        if bytes > 0.0 { self.flops() / bytes } else { 0.0 }
+    }
+
+    /// Whether there is nothing to compute or store.
+    pub fn is_empty(&self) -> bool {
+        self.output.elements() == 0
+    }
+
+    /// How the operands lie in memory.
+    pub fn layout(&self) -> Layout {
+        if matches!(self.op, Op::MatMul) {
+            let plain = self.inputs.iter().all(|o| o.is_contiguous());
+            return if plain { Layout::Contiguous } else { Layout::Strided };
+        }
+        let mut layout = Layout::Contiguous;
+        for o in self.inputs.iter().chain([&self.output]) {
+            if !o.is_contiguous() {
+                let repeats = o.dims.iter().zip(&o.strides).any(|(&d, &s)| d > 1 && s == 0);
+                layout = layout.max(if repeats { Layout::Broadcast } else { Layout::Strided });
+            }
+        }
+        layout
+    }
+
+    /// Inner dimension of a matrix product (0 for other ops).
+    pub fn matmul_k(&self) -> usize {
+        match self.op {
+            Op::MatMul => self.inputs[0].dims.last().copied().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// `(batch, m, k, n)` of a matrix product.
+    pub fn matmul_dims(&self) -> Option<(usize, usize, usize, usize)> {
+        if self.op != Op::MatMul {
+            return None;
+        }
+        let d = &self.output.dims;
+        let r = d.len();
+        Some((d[..r - 2].iter().product(), d[r - 2], self.matmul_k(), d[r - 1]))
+    }
+
+    /// `(outer, reduced, inner)`: the reduction as three nested loops, when its axes are adjacent.
+    /// `None` for other ops and for scattered axes.
+    pub fn reduce_dims(&self) -> Option<(usize, usize, usize)> {
+        let Op::Reduce { axes, .. } = self.op else { return None };
+        let dims = &self.inputs[0].dims;
+        let first = axes.iter().next().unwrap_or(0);
+        let last = axes.iter().last().map_or(0, |a| a + 1);
+        if last - first.min(last) != axes.len() {
+            return None;
+        }
+        let product = |r: std::ops::Range<usize>| dims[r].iter().product();
+        Some((product(0..first.min(last)), product(first.min(last)..last), product(last..dims.len())))
+    }
+
+    /// The class whose cost structure it shares.
+    pub fn class(&self) -> OpClass {
+        self.op.class()
+    }
+}

@@ -1,0 +1,324 @@
+//! The text form: `matmul f32 1024x512 512x256`, one workload a line, `#` starts a comment.
+//!
+//! Beyond the plain form an operand may carry strides and a place, `1024x512:1,1024@host`, and a line
+//! may end with attributes (`axis=0,1`, `perm=1,0`, `stride=1 pad=1`, `numerics=relaxed`) and `-> place`.
+
+use super::error::show;
+use super::{Operand, Strides, Workload, WorkloadError};
+use crate::device::Place;
+use crate::dtype::DType;
+use crate::kernel::NumericClass;
+use crate::op::{Axes, Op, Perm, ReduceOp, TernaryOp};
+use std::fmt;
+use std::str::FromStr;
+
+struct Fail {
+    problem: String,
+    expected: String,
+}
+
+fn fail<T>(problem: impl Into<String>, expected: impl Into<String>) -> Result<T, Fail> {
+    Err(Fail { problem: problem.into(), expected: expected.into() })
+}
+
+enum Problem {
+    Text(Fail),
+    Workload(WorkloadError),
+}
+impl From<Fail> for Problem {
+    fn from(f: Fail) -> Problem {
+        Problem::Text(f)
+    }
+}
+impl From<WorkloadError> for Problem {
+    fn from(e: WorkloadError) -> Problem {
+        Problem::Workload(e)
+    }
+}
+
+impl FromStr for Workload {
+    type Err = WorkloadError;
+
+    fn from_str(text: &str) -> Result<Workload, WorkloadError> {
+        let line = text.split('#').next().unwrap_or("").trim();
+        parse(line).map_err(|p| match p {
+            Problem::Text(f) => WorkloadError::Text { text: line.into(), problem: f.problem, expected: f.expected },
+            Problem::Workload(e) => e,
+        })
+    }
+}
+
+/// Reads a workload file: one a line, blank lines and comments skipped. The first bad line is the error.
+pub fn parse_file(text: &str) -> Result<Vec<Workload>, WorkloadError> {
+    text.lines()
+        .enumerate()
+        .filter(|(_, l)| !l.split('#').next().unwrap_or("").trim().is_empty())
+        .map(|(i, l)| l.parse().map_err(|e| WorkloadError::Line { line: i + 1, source: Box::new(e) }))
+        .collect()
+}
+
+fn parse(line: &str) -> Result<Workload, Problem> {
+    let mut tokens = line.split_whitespace().peekable();
+    let Some(name) = tokens.next() else {
+        return Err(fail::<Problem>("it is empty", "an op, an element type and shapes, like 'add f32 1000 1000'")?);
+    };
+    let Some(mut op) = Op::from_name(name) else {
+        let names = Op::names();
+        let near = nearest(name, &names);
+        return Err(fail::<Problem>(format!("there is no op '{name}'"), match near {
+            Some(n) => format!("an op such as '{n}' (did you mean that?)"),
+            None => format!("one of: {}", names.join(" ")),
+        })?);
+    };
+    let types = || DType::ALL.map(|d| d.name()).join(" ");
+    let Some(dtype) = tokens.next() else {
+        return Err(fail::<Problem>("the element type is missing", format!("one of: {}", types()))?);
+    };
+    let Ok(dtype) = dtype.parse::<DType>() else {
+        return Err(fail::<Problem>(format!("'{dtype}' is not an element type"), format!("one of: {}", types()))?);
+    };
+    let mut inputs: Vec<Operand> = Vec::new();
+    let (mut out_place, mut numerics) = (None, None);
+    while let Some(t) = tokens.next() {
+        if t == "->" {
+            let Some(p) = tokens.next() else {
+                return Err(fail::<Problem>("'->' is followed by nothing", "a place, like '-> host'")?);
+            };
+            out_place = Some(parse_place(p)?);
+        } else if let Some((k, v)) = t.split_once('=') {
+            match k {
+                "numerics" => numerics = Some(parse_numerics(v)?),
+                _ => op = attribute(op, k, v, inputs.len())?,
+            }
+        } else {
+            let d = if op == Op::Ternary(TernaryOp::Where) && inputs.is_empty() { DType::Bool } else { dtype };
+            inputs.push(parse_operand(t, d)?);
+        }
+    }
+    op = by_count(op, inputs.len());
+    let mut w = Workload::new(op, inputs)?;
+    if let Some(n) = numerics {
+        w = w.with_numerics(n);
+    }
+    if let Some(p) = out_place {
+        w = w.with_output_at(p);
+    }
+    Ok(w)
+}
+
+/// `max` and `min` of one operand reduce it; of two they compare.
+fn by_count(op: Op, operands: usize) -> Op {
+    match op {
+        Op::Binary(b) if operands == 1 => match ReduceOp::ALL.iter().find(|r| r.name() == b.name()) {
+            Some(&kind) => Op::Reduce { kind, axes: Axes::NONE },
+            None => op,
+        },
+        _ => op,
+    }
+}
+
+fn attribute(op: Op, key: &str, value: &str, operands: usize) -> Result<Op, Fail> {
+    let list = || -> Result<Vec<usize>, Fail> {
+        value
+            .split(',')
+            .map(|a| a.parse().or_else(|_| fail(format!("'{a}' in {key}= is not a number"), format!("{key}=0 or {key}=0,1"))))
+            .collect()
+    };
+    match (by_count(op, operands), key) {
+        (Op::Reduce { kind, .. }, "axis") => match Axes::from_list(&list()?) {
+            Some(axes) => Ok(Op::Reduce { kind, axes }),
+            None => fail(format!("axis={value} repeats an axis or names one above 7"), "each axis once, like axis=0,1"),
+        },
+        (Op::Transpose { .. }, "perm") => match Perm::from_list(&list()?) {
+            Some(perm) => Ok(Op::Transpose { perm }),
+            None => fail(format!("perm={value} is not a permutation"), "each axis once, like perm=1,0"),
+        },
+        (Op::Conv2d { stride, pad }, "stride" | "pad") => match value.parse::<u16>() {
+            Ok(v) if key == "stride" => Ok(Op::Conv2d { stride: v, pad }),
+            Ok(v) => Ok(Op::Conv2d { stride, pad: v }),
+            Err(_) => fail(format!("{key}={value} is not a small number"), format!("{key}=1")),
+        },
+        (o, _) => fail(
+            format!("{} has no attribute '{key}'", o.name()),
+            "axis= (reductions), perm= (transpose), stride= pad= (conv2d) or numerics=",
+        ),
+    }
+}
+
+fn parse_operand(text: &str, dtype: DType) -> Result<Operand, Problem> {
+    let (rest, place) = match text.split_once('@') {
+        Some((r, p)) => (r, parse_place(p)?),
+        None => (text, Place::Host),
+    };
+    let (shape, strides) = match rest.split_once(':') {
+        Some((s, t)) => (s, Some(t)),
+        None => (rest, None),
+    };
+    let mut dims = Vec::new();
+    for d in shape.split('x') {
+        match d.parse::<usize>() {
+            Ok(v) => dims.push(v),
+            Err(_) => {
+                return Err(fail::<Problem>(format!("'{shape}' is not a shape"), "numbers joined by x, like 1024x512, or 1 for a scalar")?);
+            }
+        }
+    }
+    let operand = match strides {
+        None => Operand::new(dtype, &dims)?,
+        Some(s) => {
+            let parsed: Result<Strides, _> = s.split(',').map(|v| v.parse::<isize>()).collect();
+            match parsed {
+                Ok(strides) => Operand::strided(dtype, &dims, strides)?,
+                Err(_) => {
+                    return Err(fail::<Problem>(format!("'{s}' are not strides"), "numbers joined by commas, like 1024x512:1,1024")?);
+                }
+            }
+        }
+    };
+    Ok(operand.at(place))
+}
+
+fn parse_place(text: &str) -> Result<Place, Fail> {
+    text.parse().or_else(|_| fail(format!("'{text}' is not a place"), "host, or a device such as cuda:0 as `steer devices` lists them"))
+}
+
+fn parse_numerics(text: &str) -> Result<NumericClass, Fail> {
+    text.parse().or_else(|_| fail(format!("numerics={text} is unknown"), "exact, reassociated or relaxed"))
+}
+
+/// The closest of `names` within two edits.
+fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
+    names.iter().map(|n| (edits(word, n), *n)).filter(|(d, _)| *d <= 2).min().map(|(_, n)| n)
+}
+
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let cost = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.op.name(), self.dtype())?;
+        for o in &self.inputs {
+            let (dims, strides) = unstretched(self.op, o);
+            write!(f, " {}", show(&dims))?;
+            if let Some(strides) = strides {
+                let list: Vec<String> = strides.iter().map(|s| s.to_string()).collect();
+                write!(f, ":{}", list.join(","))?;
+            }
+            if o.place != Place::Host {
+                write!(f, "@{}", o.place)?;
+            }
+        }
+        match self.op {
+            Op::Reduce { axes, .. } if axes != Axes::all(self.inputs[0].rank()) => write!(f, " axis={axes}")?,
+            Op::Transpose { perm } if Some(perm) != Perm::reversed(perm.rank()) => write!(f, " perm={perm}")?,
+            Op::Conv2d { stride, pad } => write!(f, " stride={stride} pad={pad}")?,
+            _ => {}
+        }
+        if self.numerics != NumericClass::Reassociated {
+            write!(f, " numerics={}", self.numerics)?;
+        }
+        if self.output.place != Place::Host {
+            write!(f, " -> {}", self.output.place)?;
+        }
+        Ok(())
+    }
+}
+
+/// The operand as it was before broadcasting where that can be told: leading repeated dimensions are
+/// dropped, other repeated ones become 1. Strides only if what is left is not contiguous.
+fn unstretched(op: Op, o: &Operand) -> (super::Dims, Option<Strides>) {
+    let (mut dims, mut strides) = (o.dims.clone(), o.strides.clone());
+    if op.is_elementwise() || op == Op::MatMul {
+        let keep = if op == Op::MatMul { 2 } else { 1 };
+        while dims.len() > keep && strides[0] == 0 && dims[0] > 1 {
+            dims.remove(0);
+            strides.remove(0);
+        }
+        for i in 0..dims.len() {
+            if strides[i] == 0 && dims[i] > 1 {
+                dims[i] = 1;
+            }
+        }
+    }
+    let plain = Operand { dims: dims.clone(), strides: strides.clone(), ..o.clone() };
+    if plain.is_contiguous() { (dims, None) } else { (dims, Some(strides)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_form_survives_a_round_trip() {
+        for text in [
+            "matmul f32 1024x512 512x256",
+            "add f32 1000x1000 1000",
+            "add f32 1000x1000 1000x1",
+            "add f32 1 1000",
+            "exp f64 65536",
+            "sum f32 4096x4096 axis=1",
+            "sum f32 4096x4096",
+            "max f32 4x37",
+            "max f32 4x37 4x37",
+            "transpose f32 4096x4096",
+            "transpose f32 2x3x4 perm=1,0,2",
+            "conv2d f32 8x64x56x56 64x64x3x3 stride=1 pad=1",
+            "where f32 10 10 1",
+            "matmul f64 5x3x4 4x2",
+            "matmul f32 64x32:1,64 32x8 numerics=relaxed",
+            "copy f32 10x10:20,2",
+            "any bool 0x3",
+        ] {
+            let w: Workload = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!(w.to_string(), text);
+            assert_eq!(w.to_string().parse::<Workload>().unwrap(), w);
+        }
+    }
+
+    #[test]
+    fn malformed_text_says_what_was_expected() {
+        let cases = [
+            ("", "empty"),
+            ("frob f32 10", "no op 'frob'"),
+            ("ad f32 10 10", "did you mean"),
+            ("add f99 10 10", "f99"),
+            ("add f32 -3 4", "'-3' is not a shape"),
+            ("add f32 10", "takes 2 operand"),
+            ("add f32 3 4", "do not broadcast"),
+            ("matmul f32 3x4 5x6", "columns (4)"),
+            ("sum f32 10x10 axis=7", "axis 7 is out of range"),
+            ("sum f32 10x10 axis=0,0", "repeats"),
+            ("sum f32 10x10 perm=0", "no attribute 'perm'"),
+            ("exp i32 10", "not defined for i32"),
+            ("min f32 0", "zero elements"),
+            ("matmul f32 99999999999x99999999999 99999999999x9", "too large"),
+            ("exp f32 99999999999999999999999", "is not a shape"),
+            ("transpose f32 2x3 perm=0,1,2", "does not name each axis"),
+            ("add f32 10 10 ->", "followed by nothing"),
+            ("conv2d f32 1x1x2x2 1x1x3x3", "larger than the padded image"),
+        ];
+        for (text, want) in cases {
+            let got = text.parse::<Workload>().unwrap_err().to_string();
+            assert!(got.contains(want), "{text:?}: {got}");
+        }
+    }
+
+    #[test]
+    fn a_file_reports_the_line_of_the_first_mistake() {
+        let e = parse_file("# head\nadd f32 1 1\n\nadd f32 x\n").unwrap_err().to_string();
+        assert!(e.starts_with("line 4: "), "{e}");
+        assert_eq!(parse_file("add f32 1 1 # note\n").unwrap().len(), 1);
+    }
+}
