@@ -1,0 +1,144 @@
+//! `ln`, `log1p`, `log2`.
+//!
+//! One reduction serves all: `x = m 2^e` with `√½ ≤ m < √2`, and `ln(1 + f)` for `f = m - 1`.
+
+use super::{ROUNDER_F64, exp2_int_f32, exp2_int_f64, horner};
+use crate::isa::{Isa, fma32, fma64};
+
+/// ln 2 cut to 15 bits (exact times any exponent), then the rest.
+const LN2_F32: (f32, f32) = (0.693_145_75, 1.428_606_8e-6);
+/// ln 2 cut to 40 bits (exact times any exponent), then the rest.
+const LN2_F64: (f64, f64) = (0.6931471805592082, 7.371002565167799e-13);
+
+/// `(m, e)` for a positive finite `x`, subnormals included; the exponent as an integer and as a float.
+#[inline(always)]
+fn split_f32(x: f32) -> (f32, i32) {
+    const SQRT_HALF: u32 = 0x3f35_04f3;
+    let subnormal = x < f32::MIN_POSITIVE;
+    let bits = (if subnormal { x * 8_388_608.0 } else { x }).to_bits();
+    let e = (bits.wrapping_sub(SQRT_HALF) as i32) >> 23;
+    let m = f32::from_bits(bits.wrapping_sub((e as u32) << 23));
+    (m, if subnormal { e.wrapping_sub(23) } else { e })
+}
+
+/// `(m, e)` for a positive finite `x`, subnormals included.
+#[inline(always)]
+fn split_f64(x: f64) -> (f64, i64) {
+    const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
+    const ONE: u64 = 0x3ff0_0000_0000_0000;
+    let subnormal = x < f64::MIN_POSITIVE;
+    let bits = (if subnormal { x * 4_503_599_627_370_496.0 } else { x }).to_bits();
+    // Biased, so that a logical shift does: SSE2 and AVX2 have no arithmetic one for 64 bits.
+    let e = (bits.wrapping_add(ONE - SQRT_HALF) >> 52).wrapping_sub(1023);
+    let m = f64::from_bits(bits.wrapping_sub(e << 52));
+    (m, (if subnormal { e.wrapping_sub(52) } else { e }) as i64)
+}
+
+/// A small integer as a float without the conversion, which only AVX-512 has for 64 bits.
+#[inline(always)]
+fn small_int_f64(e: i64) -> f64 {
+    f64::from_bits(ROUNDER_F64.to_bits().wrapping_add(e as u64)) - ROUNDER_F64
+}
+
+/// `ln(1 + f) - f` for `√½ ≤ 1 + f ≤ √2`: degree 10 in all, relative error of `ln(1 + f)` 2^-27.3.
+#[inline(always)]
+fn ln_tail_f32<I: Isa>(f: f32) -> f32 {
+    let p = horner!(fma32::<I>, f;
+        0.333_333_3, -0.250_008_26, 0.200_011_67, -0.166_231_72, 0.142_036_68, -0.131_640_96, 0.127_478_84,
+        -0.076_058_105);
+    f * f * fma32::<I>(f, p, -0.5)
+}
+
+/// `ln(1 + f) - f` for `√½ ≤ 1 + f ≤ √2`, through `s = f / (2 + f)`, `ln(1 + f) = 2 artanh s`: degree 6 in
+/// `s²`, relative error 2^-59.5.
+#[inline(always)]
+fn ln_tail_f64<I: Isa>(f: f64) -> f64 {
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let p = horner!(fma64::<I>, z;
+        0.6666666666666735, 0.3999999999941062, 0.28571428743195365, 0.22222198496435303, 0.18183568113515255,
+        0.15313956825790923, 0.14796869300018092);
+    // 2 artanh s = 2s + s z p and 2s = f - s f; f²/2 is taken out because it is exact enough on its own.
+    let h = 0.5 * f * f;
+    s * fma64::<I>(z, p, h) - h
+}
+
+/// What `ln` gives where there is no logarithm to compute: 0, negatives, infinity, NaN.
+#[inline(always)]
+fn ln_edges_f32(x: f32, y: f32) -> f32 {
+    let y = if x < f32::INFINITY { y } else { x };
+    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
+    if x < 0.0 { f32::NAN } else { y }
+}
+
+/// As [`ln_edges_f32`].
+#[inline(always)]
+fn ln_edges_f64(x: f64, y: f64) -> f64 {
+    let y = if x < f64::INFINITY { y } else { x };
+    let y = if x == 0.0 { f64::NEG_INFINITY } else { y };
+    if x < 0.0 { f64::NAN } else { y }
+}
+
+/// Natural logarithm.
+#[inline(always)]
+pub fn ln_f32<I: Isa>(x: f32) -> f32 {
+    let (m, e) = split_f32(x);
+    let (f, n) = (m - 1.0, e as f32);
+    let low = fma32::<I>(n, LN2_F32.1, ln_tail_f32::<I>(f));
+    ln_edges_f32(x, fma32::<I>(n, LN2_F32.0, f + low))
+}
+
+/// Natural logarithm.
+#[inline(always)]
+pub fn ln_f64<I: Isa>(x: f64) -> f64 {
+    let (m, e) = split_f64(x);
+    let (f, n) = (m - 1.0, small_int_f64(e));
+    let low = fma64::<I>(n, LN2_F64.1, ln_tail_f64::<I>(f));
+    ln_edges_f64(x, fma64::<I>(n, LN2_F64.0, f + low))
+}
+
+/// Logarithm to base 2, exact for powers of two.
+#[inline(always)]
+pub fn log2_f32<I: Isa>(x: f32) -> f32 {
+    let (m, e) = split_f32(x);
+    let f = m - 1.0;
+    let l = f + ln_tail_f32::<I>(f);
+    ln_edges_f32(x, e as f32 + fma32::<I>(l, std::f32::consts::LOG2_E - 1.0, l))
+}
+
+/// Logarithm to base 2, exact for powers of two.
+#[inline(always)]
+pub fn log2_f64<I: Isa>(x: f64) -> f64 {
+    let (m, e) = split_f64(x);
+    let f = m - 1.0;
+    let l = f + ln_tail_f64::<I>(f);
+    ln_edges_f64(x, small_int_f64(e) + fma64::<I>(l, 0.4426950408889634, l))
+}
+
+/// `ln(1 + x)`, accurate near zero.
+#[inline(always)]
+pub fn log1p_f32<I: Isa>(x: f32) -> f32 {
+    let u = 1.0 + x;
+    let (m, e) = split_f32(u);
+    // What rounding 1 + x lost: x + 1 - u, exact from whichever of the two is smaller.
+    let lost = if x < 1.0 { x - (u - 1.0) } else { 1.0 - (u - x) };
+    // u above 2^126 lost nothing worth keeping, and 2^-e would be subnormal.
+    let scale = exp2_int_f32(if e > 100 { 100 } else { e }.wrapping_neg());
+    let (f, n) = (fma32::<I>(lost, scale, m - 1.0), e as f32);
+    let low = fma32::<I>(n, LN2_F32.1, ln_tail_f32::<I>(f));
+    let y = ln_edges_f32(u, fma32::<I>(n, LN2_F32.0, f + low));
+    if x.abs() < 1e-8 { x } else { y }
+}
+
+/// `ln(1 + x)`, accurate near zero.
+#[inline(always)]
+pub fn log1p_f64<I: Isa>(x: f64) -> f64 {
+    let u = 1.0 + x;
+    let (m, e) = split_f64(u);
+    let lost = if x < 1.0 { x - (u - 1.0) } else { 1.0 - (u - x) };
+    let scale = exp2_int_f64(if u > 1e100 { -300 } else { e.wrapping_neg() });
+    let (f, n) = (fma64::<I>(lost, scale, m - 1.0), small_int_f64(e));
+    let low = fma64::<I>(n, LN2_F64.1, ln_tail_f64::<I>(f));
+    let y = ln_edges_f64(u, fma64::<I>(n, LN2_F64.0, f + low));
+    if x.abs() < 1e-17 { x } else { y }
+}
