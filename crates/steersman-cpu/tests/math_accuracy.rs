@@ -123,6 +123,20 @@ fn in_fast_range(x: f64, f: fn(f64) -> f64) -> f64 {
     if x.abs() <= f64::from(FAST_LIMIT_F32) { f(x) } else { f64::NAN }
 }
 
+unsafe extern "C" {
+    fn erf(x: f64) -> f64;
+    fn erfc(x: f64) -> f64;
+}
+
+/// `x Φ(x)` by the C library.
+fn gelu(x: f64) -> f64 {
+    if x == f64::NEG_INFINITY {
+        return -0.0;
+    }
+    // SAFETY: a pure function of the C library `std` links against.
+    x * 0.5 * unsafe { erfc(-x * std::f64::consts::FRAC_1_SQRT_2) }
+}
+
 f32_tests! {
     exp_f32_keeps_its_bound: "exp", exp_f32, f64::exp;
     expm1_f32_keeps_its_bound: "expm1", expm1_f32, f64::exp_m1;
@@ -136,6 +150,19 @@ f32_tests! {
     tan_f32_keeps_its_bound: "tan", tan_f32, |x| in_fast_range(x, f64::tan);
     sinh_f32_keeps_its_bound: "sinh", sinh_f32, f64::sinh;
     cosh_f32_keeps_its_bound: "cosh", cosh_f32, f64::cosh;
+    asin_f32_keeps_its_bound: "asin", asin_f32, f64::asin;
+    acos_f32_keeps_its_bound: "acos", acos_f32, f64::acos;
+    atan_f32_keeps_its_bound: "atan", atan_f32, f64::atan;
+    erf_f32_keeps_its_bound: "erf", erf_f32, |x| unsafe { erf(x) };
+    gelu_f32_keeps_its_bound: "gelu", gelu_f32, gelu;
+    rsqrt_f32_keeps_its_bound: "rsqrt", rsqrt_f32, |x| 1.0 / x.sqrt();
+    recip_f32_keeps_its_bound: "recip", recip_f32, |x| 1.0 / x;
+    sign_f32_is_exact: "sign", sign_f32, |x| if x == 0.0 { 0.0 } else if x.is_nan() { x } else { x.signum() };
+    relu_f32_is_exact: "relu", relu_f32, |x| if x <= 0.0 { 0.0 } else { x };
+    floor_f32_is_exact: "floor", floor_f32, f64::floor;
+    ceil_f32_is_exact: "ceil", ceil_f32, f64::ceil;
+    round_f32_is_exact: "round", round_f32, f64::round_ties_even;
+    trunc_f32_is_exact: "trunc", trunc_f32, f64::trunc;
     tanh_f32_keeps_its_bound: "tanh", tanh_f32, f64::tanh;
 }
 

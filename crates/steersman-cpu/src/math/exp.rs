@@ -59,9 +59,16 @@ pub(super) fn expm1_reduced_f64<I: Isa>(r: f64) -> f64 {
 /// caller can multiply something in between. `x` beyond what matters is clamped; NaN stays in the first factor.
 #[inline(always)]
 pub(super) fn exp_parts_f32<I: Isa>(x: f32, shift: i32) -> (f32, f32, f32) {
+    exp_parts_low_f32::<I>(x, 0.0, shift)
+}
+
+/// [`exp_parts_f32`] of `x + low`, for a `low` far below `x`.
+#[inline(always)]
+pub(super) fn exp_parts_low_f32<I: Isa>(x: f32, low: f32, shift: i32) -> (f32, f32, f32) {
     let x = if x > 90.0 { 90.0 } else { x };
     let x = if x < -110.0 { -110.0 } else { x };
     let (k, r) = reduce_f32::<I>(x);
+    let r = r + low;
     let k = k.wrapping_add(shift);
     let half = k >> 1;
     (1.0 + expm1_reduced_f32::<I>(r), exp2_int_f32(half), exp2_int_f32(k.wrapping_sub(half)))
@@ -70,9 +77,16 @@ pub(super) fn exp_parts_f32<I: Isa>(x: f32, shift: i32) -> (f32, f32, f32) {
 /// As [`exp_parts_f32`].
 #[inline(always)]
 pub(super) fn exp_parts_f64<I: Isa>(x: f64, shift: i64) -> (f64, f64, f64) {
+    exp_parts_low_f64::<I>(x, 0.0, shift)
+}
+
+/// [`exp_parts_f64`] of `x + low`, for a `low` far below `x`.
+#[inline(always)]
+pub(super) fn exp_parts_low_f64<I: Isa>(x: f64, low: f64, shift: i64) -> (f64, f64, f64) {
     let x = if x > 711.0 { 711.0 } else { x };
     let x = if x < -760.0 { -760.0 } else { x };
     let (k, r) = reduce_f64::<I>(x);
+    let r = r + low;
     let k = k.wrapping_add(shift);
     // Neither SSE2 nor AVX2 shifts 64-bit integers right arithmetically: bias, then shift logically.
     let half = ((k.wrapping_add(4096) as u64) >> 1) as i64 - 2048;

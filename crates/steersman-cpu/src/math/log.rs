@@ -8,7 +8,7 @@ use crate::isa::{Isa, fma32, fma64};
 /// ln 2 cut to 15 bits (exact times any exponent), then the rest.
 const LN2_F32: (f32, f32) = (0.693_145_75, 1.428_606_8e-6);
 /// ln 2 cut to 40 bits (exact times any exponent), then the rest.
-const LN2_F64: (f64, f64) = (0.6931471805592082, 7.371002565167799e-13);
+pub(super) const LN2_F64: (f64, f64) = (0.6931471805592082, 7.371002565167799e-13);
 
 /// `(m, e)` for a positive finite `x`, subnormals included; the exponent as an integer and as a float.
 #[inline(always)]
@@ -23,7 +23,7 @@ fn split_f32(x: f32) -> (f32, i32) {
 
 /// `(m, e)` for a positive finite `x`, subnormals included.
 #[inline(always)]
-fn split_f64(x: f64) -> (f64, i64) {
+pub(super) fn split_f64(x: f64) -> (f64, i64) {
     const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
     const ONE: u64 = 0x3ff0_0000_0000_0000;
     let subnormal = x < f64::MIN_POSITIVE;
@@ -36,7 +36,7 @@ fn split_f64(x: f64) -> (f64, i64) {
 
 /// A small integer as a float without the conversion, which only AVX-512 has for 64 bits.
 #[inline(always)]
-fn small_int_f64(e: i64) -> f64 {
+pub(super) fn small_int_f64(e: i64) -> f64 {
     f64::from_bits(ROUNDER_F64.to_bits().wrapping_add(e as u64)) - ROUNDER_F64
 }
 

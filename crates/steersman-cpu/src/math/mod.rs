@@ -36,14 +36,23 @@
 //! checks of a debug build do not break the loop.
 
 pub mod bounds;
+mod erf;
 mod exp;
 mod hyperbolic;
+mod inverse;
 mod log;
+mod pow;
+mod product;
+mod round;
 pub mod trig;
 
+pub use erf::*;
 pub use exp::*;
 pub use hyperbolic::*;
+pub use inverse::*;
 pub use log::*;
+pub use pow::*;
+pub use round::*;
 pub use trig::{cos_f32, cos_f64, sin_f32, sin_f64, tan_f32, tan_f64};
 
 /// `horner!(fma::<I>, x; c0, c1, ..)` is `c0 + x (c1 + x (..))`, written out so that no inner loop is left for
