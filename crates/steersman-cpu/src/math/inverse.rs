@@ -8,13 +8,15 @@ const PI_F32: (f32, f32) = (std::f32::consts::PI, -8.742_278e-8);
 /// π as a float and what it lacks.
 const PI_F64: (f64, f64) = (std::f64::consts::PI, 1.2246467991473532e-16);
 /// tan(π/8)
-const TAN_EIGHTH: f64 = 0.41421356237309503;
+const TAN_EIGHTH_F32: f32 = 0.414_213_57;
+/// tan(π/8)
+const TAN_EIGHTH_F64: f64 = 0.41421356237309503;
 
 /// `atan(a / b)` as two terms, for `0 ≤ a ≤ b` and `b > 0`. Above tan(π/8) it turns by π/4 first, so that the
 /// polynomial sees at most tan(π/8) and there is one division.
 #[inline(always)]
 fn atan_ratio_f32<I: Isa>(a: f32, b: f32) -> (f32, f32) {
-    let turn = a > b * TAN_EIGHTH as f32;
+    let turn = a > b * TAN_EIGHTH_F32;
     let q = if turn { a - b } else { a } / if turn { a + b } else { b };
     let z = q * q;
     // (atan q - q) / q³ for |q| ≤ tan(π/8): degree 4 in q², relative error of atan q 2^-30.4.
@@ -83,7 +85,7 @@ pub fn acos_f32<I: Isa>(x: f32) -> f32 {
 /// polynomial sees at most tan(π/8) and there is one division.
 #[inline(always)]
 fn atan_ratio_f64<I: Isa>(a: f64, b: f64) -> (f64, f64) {
-    let turn = a > b * TAN_EIGHTH as f64;
+    let turn = a > b * TAN_EIGHTH_F64;
     let q = if turn { a - b } else { a } / if turn { a + b } else { b };
     let z = q * q;
     // (atan q - q) / q³ for |q| ≤ tan(π/8): degree 10 in q², relative error of atan q 2^-59.4.

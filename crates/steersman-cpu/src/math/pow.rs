@@ -4,7 +4,7 @@
 //! goes through `f64`, which has bits to spare; for `f64` the logarithm and the product carry a second float.
 
 use super::exp::{exp_f64, exp_parts_low_f64};
-use super::log::{LN2_F64, ln_f64, small_int_f64, split_f64};
+use super::log::{LN2_F64, ln_f64, split_f64};
 use super::product::product_f64;
 use super::{SIGN_F64, horner};
 use crate::isa::{Isa, fma64};
@@ -44,8 +44,7 @@ pub fn pow_f32<I: Isa>(x: f32, y: f32) -> f32 {
 fn ln_twofold<I: Isa>(x: f64) -> (f64, f64) {
     /// ⅔ as a float and what it lacks.
     const TWO_THIRDS: (f64, f64) = (0.6666666666666666, 3.700743415417188e-17);
-    let (m, e) = split_f64(x);
-    let n = small_int_f64(e);
+    let (m, n) = split_f64(x);
     // s = f / (2 + f) in two floats; ln(1 + f) = 2 artanh s = 2s + s z (2/3 + z q(z)), z = s².
     let f = m - 1.0;
     let d = m + 1.0;
