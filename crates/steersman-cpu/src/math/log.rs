@@ -25,16 +25,22 @@ fn split_f32(x: f32) -> (f32, f32) {
 /// `(m, e)` for a positive finite `x`, subnormals included.
 #[inline(always)]
 pub(super) fn split_f64(x: f64) -> (f64, f64) {
+    let subnormal = x < f64::MIN_POSITIVE;
+    let (m, n) = split_normal_f64(x * if subnormal { 4_503_599_627_370_496.0 } else { 1.0 });
+    (m, n - if subnormal { 52.0 } else { 0.0 })
+}
+
+/// `(m, e)` for a positive normal `x`.
+#[inline(always)]
+pub(super) fn split_normal_f64(x: f64) -> (f64, f64) {
     const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
     const ONE: u64 = 0x3ff0_0000_0000_0000;
-    let subnormal = x < f64::MIN_POSITIVE;
-    let bits = (x * if subnormal { 4_503_599_627_370_496.0 } else { 1.0 }).to_bits();
+    let bits = x.to_bits();
     // Biased, so that a logical shift does: SSE2 and AVX2 have no arithmetic one for 64 bits.
     let e = (bits.wrapping_add(ONE - SQRT_HALF) >> 52).wrapping_sub(1023);
     let m = f64::from_bits(bits.wrapping_sub(e << 52));
     // To a float without the conversion, which only AVX-512 has for 64 bits.
-    let n = f64::from_bits(ROUNDER_F64.to_bits().wrapping_add(e)) - ROUNDER_F64;
-    (m, n - if subnormal { 52.0 } else { 0.0 })
+    (m, f64::from_bits(ROUNDER_F64.to_bits().wrapping_add(e)) - ROUNDER_F64)
 }
 
 /// `ln(1 + f) - f` for `√½ ≤ 1 + f ≤ √2`: degree 10 in all, relative error of `ln(1 + f)` 2^-27.3.
