@@ -1,5 +1,6 @@
 //! Nanoseconds per element of every function at every level this CPU has, and how often that is faster than a
-//! loop over the scalar `std` function, all interleaved in one run on data that stays in the first-level cache.
+//! loop over the scalar `std` function, all interleaved in one run on data that stays in the first-level
+//! cache.
 //!
 //! `cargo run --release -p steersman-cpu --example math_speed [name-part]`
 

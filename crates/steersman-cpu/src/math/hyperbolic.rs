@@ -6,8 +6,8 @@ use super::exp::{
 use super::{exp2_int_f32, exp2_int_f64, flip_sign_f32, flip_sign_f64, horner};
 use crate::isa::{Isa, fma32, fma64};
 
-/// Hyperbolic tangent. From 0.55 up it is `1 - 2 / (e^2x + 1)`, where the quotient's error counts less than half;
-/// `(e^2x - 1) / (e^2x + 1)` throughout would be a little quicker but reaches 2.8 ULP.
+/// Hyperbolic tangent. From 0.55 up it is `1 - 2 / (e^2x + 1)`, where the quotient's error counts less than
+/// half; `(e^2x - 1) / (e^2x + 1)` throughout would be a little quicker but reaches 2.8 ULP.
 #[inline(always)]
 pub fn tanh_f32<I: Isa>(x: f32) -> f32 {
     let a = x.abs();

@@ -30,10 +30,10 @@
 //!   the rest with one pass per chunk.
 //! - `rem` is the scalar `%` of the language: exact for every quotient, not vectorised.
 //!
-//! How they stay branch-free: rounding to an integer adds and subtracts a magic constant, so the integer can be
-//! read from the sum's low bits (no float-to-int conversion, no library `floor` on SSE2, no undefined case for
-//! NaN); every range choice is a select between two computed values; integer arithmetic wraps, so overflow
-//! checks of a debug build do not break the loop.
+//! How they stay branch-free: rounding to an integer adds and subtracts a magic constant, so the integer can
+//! be read from the sum's low bits (no float-to-int conversion, no library `floor` on SSE2, no undefined case
+//! for NaN); every range choice is a select between two computed values; integer arithmetic wraps, so
+//! overflow checks of a debug build do not break the loop.
 
 pub mod bounds;
 mod erf;
@@ -55,8 +55,8 @@ pub use pow::*;
 pub use round::*;
 pub use trig::{cos_f32, cos_f64, sin_f32, sin_f64, tan_f32, tan_f64};
 
-/// `horner!(fma::<I>, x; c0, c1, ..)` is `c0 + x (c1 + x (..))`, written out so that no inner loop is left for
-/// the vectoriser to trip over.
+/// `horner!(fma::<I>, x; c0, c1, ..)` is `c0 + x (c1 + x (..))`, written out so that no inner loop is left
+/// for the vectoriser to trip over.
 macro_rules! horner {
     ($fma:ident::<$isa:ident>, $x:expr; $c:expr $(,)?) => { $c };
     ($fma:ident::<$isa:ident>, $x:expr; $c:expr, $($rest:expr),+ $(,)?) => {

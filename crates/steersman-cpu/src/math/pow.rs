@@ -1,7 +1,8 @@
 //! `pow`, with the special cases of C99's annex F.
 //!
-//! `x^y = e^(y ln|x|)`, and the error of the exponent is multiplied by up to 745 on the way. For `f32` the way
-//! goes through `f64`, which has bits to spare; for `f64` the logarithm and the product carry a second float.
+//! `x^y = e^(y ln|x|)`, and the error of the exponent is multiplied by up to 745 on the way. For `f32` the
+//! way goes through `f64`, which has bits to spare; for `f64` the logarithm and the product carry a second
+//! float.
 
 use super::exp::{exp_parts_low_f64, reduce_f64};
 use super::log::{LN2_F64, split_f64, split_normal_f64};
@@ -77,7 +78,9 @@ fn ln_twofold<I: Isa>(x: f64) -> (f64, f64) {
     let (z, z_low) = product_f64::<I>(s, s);
     let z_low = fma64::<I>(2.0 * s, s_low, z_low);
     // (artanh(s) 2/s - 2 - 2z/3) / z² for |s| ≤ 0.1716: degree 7 in z, relative error of ln 2^-73.4.
-    let q = horner!(fma64::<I>, z; 0.3999999999999998, 0.28571428571443813, 0.22222222217802545, 0.1818181884185417, 0.15384558602269308, 0.13336257074444707, 0.11675941420262954, 0.11980362917037528);
+    let q = horner!(fma64::<I>, z;
+        0.3999999999999998, 0.28571428571443813, 0.22222222217802545, 0.1818181884185417,
+        0.15384558602269308, 0.13336257074444707, 0.11675941420262954, 0.11980362917037528);
     let c = fma64::<I>(z, q, TWO_THIRDS.0);
     let c_low = fma64::<I>(z, q, TWO_THIRDS.0 - c) + TWO_THIRDS.1;
     let (p, p_low) = product_f64::<I>(z, c);

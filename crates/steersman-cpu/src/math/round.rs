@@ -1,14 +1,15 @@
 //! Rounding, signs, extremes and the other cheap ones.
 //!
-//! Where rounding is no instruction (SSE2) it is done by adding and taking away 2^23 or 2^52; `f32::floor` and
-//! its kin would be library calls there.
+//! Where rounding is no instruction (SSE2) it is done by adding and taking away 2^23 or 2^52; `f32::floor`
+//! and its kin would be library calls there.
 
 use super::{SIGN_F32, SIGN_F64};
 use crate::isa::Isa;
 
 macro_rules! cheap {
-    ($t:ident, $sign:ident, $integers_from:expr; $by_adding:ident $floor:ident $ceil:ident $round:ident $trunc:ident
-     $sgn:ident $relu:ident $min:ident $max:ident $recip:ident $rsqrt:ident $rem:ident) => {
+    ($t:ident, $sign:ident, $integers_from:expr; $by_adding:ident
+     $floor:ident $ceil:ident $round:ident $trunc:ident $sgn:ident $relu:ident
+     $min:ident $max:ident $recip:ident $rsqrt:ident $rem:ident) => {
         /// To the nearest integer, ties to even, without a rounding instruction.
         #[inline(always)]
         fn $by_adding(x: $t) -> $t {
@@ -94,8 +95,8 @@ macro_rules! cheap {
             1.0 / x.sqrt()
         }
 
-        /// The exact remainder of `x / y` with the sign of `x`: the language's `%`, a scalar call per element,
-        /// because a quotient of any size takes a loop.
+        /// The exact remainder of `x / y` with the sign of `x`: the language's `%`, a scalar call per
+        /// element, because a quotient of any size takes a loop.
         #[inline(always)]
         pub fn $rem<I: Isa>(x: $t, y: $t) -> $t {
             x % y

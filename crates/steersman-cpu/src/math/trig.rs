@@ -1,10 +1,11 @@
 //! `sin`, `cos`, `tan`: fast and branch-free up to a limit, NaN beyond it, with a repair pass for the rest.
 //!
 //! The limit is [`FAST_LIMIT_F32`] or [`FAST_LIMIT_F64`]. Reducing an argument of any size needs hundreds of
-//! bits of π, which would double the cost of every element for the sake of inputs that hardly occur; a call to a
-//! library function for those alone would stop the loop from vectorising. So a finite argument beyond the limit
-//! gives NaN, which no argument within it does, and whoever writes a chunk of results calls the repair of the
-//! function afterwards: one vectorised look at the chunk, and the exact scalar function where it is needed.
+//! bits of π, which would double the cost of every element for the sake of inputs that hardly occur; a call
+//! to a library function for those alone would stop the loop from vectorising. So a finite argument beyond
+//! the limit gives NaN, which no argument within it does, and whoever writes a chunk of results calls the
+//! repair of the function afterwards: one vectorised look at the chunk, and the exact scalar function where
+//! it is needed.
 //!
 //! ```
 //! use steersman_cpu::isa::{Body, Isa, Level};
@@ -29,8 +30,8 @@
 //! In place, look first: [`needs_slow_path_f32`] tells from the arguments.
 //!
 //! The reduction is to `|r| ≤ π/2` by multiples of π, so that one odd polynomial serves both functions
-//! (`cos x = sin(x + π/2)` moves the multiple by a half, not the argument). For `f32` the reduction runs in
-//! `f64`, the polynomial in `f32`: two exact-enough steps instead of the five that `f32` would take without FMA.
+//! (`cos x = sin(x + π/2)` moves the multiple by a half, not the argument). For `f32` the reduction runs in `f64`,
+//! the polynomial in `f32`: two exact-enough steps instead of the five that `f32` would take without FMA.
 
 use super::{ROUNDER_F64, SIGN_F32, SIGN_F64, horner};
 use crate::isa::{Isa, fma32, fma64};

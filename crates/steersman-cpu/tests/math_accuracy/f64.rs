@@ -16,7 +16,8 @@ pub fn arbitrary() -> impl FnMut() -> f64 {
     }
 }
 
-/// Points between `from` and `to`: a third spread evenly, a third by magnitude down to 1e-18, a third about 1.
+/// Points between `from` and `to`: a third spread evenly, a third by magnitude down to 1e-18, a third about
+/// 1.
 fn points(from: f64, to: f64) -> Vec<f64> {
     let mut next = arbitrary();
     let mut xs = vec![from, to];

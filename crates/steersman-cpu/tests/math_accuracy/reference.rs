@@ -102,7 +102,8 @@ impl Exact {
         erf.add(&big(1.0), bits, RM).mul(&half, bits, RM).mul(&big(x), bits, RM)
     }
 
-    /// `erf(a)` for an `a²` of about `size`, by `2/√π e^(-a²) Σ 2^k a^(2k+1) / (2k+1)!!`, which does not cancel.
+    /// `erf(a)` for an `a²` of about `size`, by `2/√π e^(-a²) Σ 2^k a^(2k+1) / (2k+1)!!`, which does not
+    /// cancel.
     fn erf_of(&mut self, a: &BigFloat, size: f64) -> BigFloat {
         let bits = BITS + (2.0 * size) as usize;
         let square = a.mul(a, bits, RM);
