@@ -52,7 +52,7 @@ pub const TABLE: &[Bound] = &[
     bound("atan", 3.0, 3.0),
     bound("atan2", 3.0, 3.0),
     bound("erf", 3.0, 3.0),
-    bound("gelu", 5.0, 5.0),
+    bound("gelu", 6.0, 6.0),
     bound("pow", 1.0, 3.0),
     bound("rsqrt", 1.5, 1.5),
     bound("recip", 0.5, 0.5),
