@@ -1,39 +1,53 @@
 //! What handing work to another thread costs: `cargo run --release -p steersman-cpu --example handoff`.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use steersman_cpu::threads::Team;
 
 fn main() {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    println!("{cores} cores; round trip of an empty body");
-    for parts in [2, cores.max(2)] {
-        let team = Team::new(parts);
-        let _ = team.run(parts, &|_| ());
-        let (hot, hot_p90) = round_trips(&team, parts, 100_000, Duration::ZERO);
-        let (cold, cold_p90) = round_trips(&team, parts, 300, Duration::from_millis(1));
-        println!("{parts} parts   hot  {hot:6.2} µs median {hot_p90:6.2} µs p90");
-        println!("{parts} parts   cold {cold:6.2} µs median {cold_p90:6.2} µs p90");
-        if parts == cores {
-            break;
-        }
-    }
+    let team = Team::new(2);
+    println!("{cores} cores, team of 2, µs                           median     p90");
+    report("hot: round trip of an empty body", samples(100_000, Duration::ZERO, || empty(&team)));
+    let pause = Duration::from_millis(1);
+    report("after 1 ms: round trip of an empty body", samples(500, pause, || empty(&team)));
+    report("after 1 ms: until the worker has begun", samples(500, pause, || begun(&team)));
+    report("hot: until the worker has begun", samples(20_000, Duration::ZERO, || begun(&team)));
 }
 
-/// Median and 90th percentile in microseconds, over `rounds` runs with `pause` before each.
-fn round_trips(team: &Team, parts: usize, rounds: usize, pause: Duration) -> (f64, f64) {
-    let mut times: Vec<f64> = (0..rounds)
+fn report(what: &str, mut micros: Vec<f64>) {
+    micros.sort_by(f64::total_cmp);
+    let (median, p90) = (micros[micros.len() / 2], micros[micros.len() * 9 / 10]);
+    println!("{what:<44} {median:7.2} {p90:7.2}");
+}
+
+fn samples(rounds: usize, pause: Duration, once: impl Fn()) -> Vec<f64> {
+    (0..rounds)
         .map(|_| {
             if !pause.is_zero() {
                 std::thread::sleep(pause);
             }
             let start = Instant::now();
-            let outcome = team.run(parts, &|_| ());
-            let time = start.elapsed().as_secs_f64() * 1e6;
-            assert!(outcome.is_parallel());
-            time
+            once();
+            start.elapsed().as_secs_f64() * 1e6
         })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    (times[rounds / 2], times[rounds * 9 / 10])
+        .collect()
+}
+
+fn empty(team: &Team) {
+    let _ = team.run(2, &|_| ());
+}
+
+/// Part 0 holds on until part 1 has begun, so it cannot be done for the worker.
+fn begun(team: &Team) {
+    let begun = AtomicBool::new(false);
+    let _ = team.run(2, &|part| {
+        if part == 1 {
+            begun.store(true, Relaxed);
+        }
+        while !begun.load(Relaxed) {
+            std::hint::spin_loop();
+        }
+    });
 }

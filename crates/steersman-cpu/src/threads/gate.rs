@@ -6,7 +6,6 @@ use std::sync::{Condvar, Mutex, PoisonError, atomic::Ordering};
 use std::time::{Duration, Instant};
 
 /// An atomic word on which a thread can sleep.
-#[derive(Default)]
 pub(super) struct Gate {
     pub(super) word: AtomicU32,
     #[cfg(not(target_os = "linux"))]
@@ -14,6 +13,14 @@ pub(super) struct Gate {
 }
 
 impl Gate {
+    pub(super) fn new(value: u32) -> Gate {
+        Gate {
+            word: AtomicU32::new(value),
+            #[cfg(not(target_os = "linux"))]
+            sleep: Default::default(),
+        }
+    }
+
     /// Sleeps while the word is `value`; may return early, so callers look again.
     #[cfg(target_os = "linux")]
     pub(super) fn sleep_while(&self, value: u32) {

@@ -13,12 +13,13 @@
 //!     sum.fetch_add(part, Ordering::Relaxed);
 //! });
 //! assert_eq!(sum.into_inner(), 6);
-//! assert!(outcome.is_parallel());
+//! println!("{outcome:?}"); // Parallel, or why not
 //! ```
 //!
 //! How it keeps the hand-off short: a worker that has just finished spins for a moment before it
 //! sleeps, and each worker has one cache line of its own over which it gets its work and reports
-//! back. Nothing is queued: a team that is busy is not waited for, the caller does the work alone
+//! back. A worker that is asleep is called but not waited for: what it has not begun when the caller
+//! is through with its own part, the caller does too. Nothing is queued: a team that is busy is not waited for, the caller does the work alone
 //! and [`Outcome`] tells, so that the time it took is not taken for the parallel one.
 
 mod gate;
@@ -56,6 +57,8 @@ pub enum WhySerial {
     Nested,
     /// There was at most one part to run.
     OnePart,
+    /// The workers were asleep, and the caller was through before any of them was up.
+    Asleep,
     /// The team has no workers: it is a team of one, or the system refused to start threads.
     NoWorkers,
 }

@@ -1,12 +1,19 @@
 //! One worker's mailbox: a cache line over which the caller hands it work and hears it is done.
 //!
 //! ```text
-//!            caller posts                  worker finishes
-//!   IDLE ─────────────────────► POSTED ─────────────────────► IDLE
-//!    │ worker tires of spinning    │ caller tires of spinning
-//!    ▼                             ▼
-//!   PARKED ── caller posts, wakes  WATCHED ── worker finishes, wakes the caller
+//!            caller posts                    worker finishes
+//!   IDLE ──────────────────────────► POSTED ──────────────────► IDLE
+//!    │ ▲ worker is up,                ▲   │ caller tires of spinning
+//!    ▼ │ nothing to do                │   ▼
+//!   PARKED ── posts, wakes ─► CALLED ─┘  WATCHED ── worker finishes, wakes the caller
+//!      ▲                        │ worker is up
+//!      └── caller takes it back ┘
 //! ```
+//! A worker found asleep is only called: if the caller is through with its own part before the
+//! worker is up, it takes the job back and does it itself. Without that a call on a sleeping team
+//! took 89 µs for an empty body on a two-core virtual machine (waking a halted core takes 45 µs
+//! there, and the caller had gone to sleep too).
+//!
 //! Only the caller that holds the team writes the job, and only while the word is IDLE or PARKED;
 //! the worker reads it only while the word is POSTED or WATCHED.
 
@@ -20,7 +27,8 @@ const IDLE: u32 = 0;
 const POSTED: u32 = 1;
 const PARKED: u32 = 2;
 const WATCHED: u32 = 3;
-const QUIT: u32 = 4;
+const CALLED: u32 = 4;
+const QUIT: u32 = 5;
 
 /// What a worker is asked to do. The pointer is good until the worker calls [`Slot::finish`].
 #[derive(Clone, Copy)]
@@ -47,24 +55,34 @@ unsafe impl Sync for Slot {}
 unsafe impl Send for Slot {}
 
 impl Slot {
+    /// A slot whose worker is yet to start, which looks like one that is yet to wake.
     pub(super) fn new() -> Slot {
-        Slot { gate: Gate::default(), job: UnsafeCell::new(None) }
+        Slot { gate: Gate::new(PARKED), job: UnsafeCell::new(None) }
     }
 
     /// Hands the worker a job.
     ///
     /// # Safety
     /// The caller holds the team, has waited for every job posted before, and keeps what the job
-    /// points to alive until [`Slot::wait_finished`] has returned.
+    /// points to alive until [`Slot::take_back`] has succeeded or [`Slot::wait_finished`] returned.
     pub(super) unsafe fn post(&self, job: Job) {
         // SAFETY: the worker has finished (the word is IDLE or PARKED), so it does not read.
         unsafe { *self.job.get() = Some(job) };
-        if self.gate.word.swap(POSTED, AcqRel) == PARKED {
-            self.gate.wake();
+        let word = &self.gate.word;
+        while word.compare_exchange(IDLE, POSTED, AcqRel, Relaxed).is_err() {
+            if word.compare_exchange(PARKED, CALLED, AcqRel, Relaxed).is_ok() {
+                return self.gate.wake();
+            }
         }
     }
 
-    /// Waits until the worker has finished what was posted.
+    /// Takes the job back if the worker was asleep and is not up yet.
+    pub(super) fn take_back(&self) -> bool {
+        let word = &self.gate.word;
+        word.load(Relaxed) == CALLED && word.compare_exchange(CALLED, PARKED, AcqRel, Relaxed).is_ok()
+    }
+
+    /// Waits until the worker has finished what was posted and not taken back.
     pub(super) fn wait_finished(&self, spin: Duration) {
         let word = &self.gate.word;
         let working = |now: u32| now == POSTED || now == WATCHED;
@@ -81,16 +99,26 @@ impl Slot {
     /// The worker's side: waits for a job; `None` when it should end.
     pub(super) fn next(&self, spin: Duration) -> Option<Job> {
         let word = &self.gate.word;
-        if !spin_until(spin, || word.load(Relaxed) != IDLE) {
-            let _ = word.compare_exchange(IDLE, PARKED, Relaxed, Relaxed);
-        }
         loop {
             match word.load(Acquire) {
                 // SAFETY: POSTED or WATCHED: the caller has written the job and will not write
                 // again before this worker calls `finish`.
                 POSTED | WATCHED => return unsafe { *self.job.get() },
+                CALLED => {
+                    let _ = word.compare_exchange(CALLED, POSTED, AcqRel, Relaxed);
+                }
                 QUIT => return None,
-                _ => self.gate.sleep_while(PARKED),
+                // Up, but the job was taken back: the next one is likely soon.
+                PARKED => {
+                    let _ = word.compare_exchange(PARKED, IDLE, AcqRel, Relaxed);
+                }
+                _ => {
+                    if !spin_until(spin, || word.load(Relaxed) != IDLE)
+                        && word.compare_exchange(IDLE, PARKED, AcqRel, Relaxed).is_ok()
+                    {
+                        self.gate.sleep_while(PARKED);
+                    }
+                }
             }
         }
     }

@@ -86,7 +86,8 @@ impl Team {
     /// With at most [`max`](Team::max) parts each has a thread of its own, part 0 the caller's,
     /// and a part keeps its thread from run to run (its data may still be in that core's cache).
     /// With more, threads draw the next part as they finish one. If the team cannot be had at
-    /// once the caller runs all parts itself.
+    /// once the caller runs all parts itself, and it runs those whose threads were asleep and are
+    /// not up when it is through with its own.
     ///
     /// # Panics
     /// With the panic of `body`, if it panics. Parts not yet begun may then be left out; none is
@@ -114,9 +115,9 @@ impl Team {
             drop(hold);
             return serially(WhySerial::NoWorkers);
         }
-        self.crew.lead(threads, parts, body);
+        let helped = self.crew.lead(threads, parts, body);
         drop(hold);
-        Outcome::Parallel
+        if helped { Outcome::Parallel } else { Outcome::Serial { reason: WhySerial::Asleep } }
     }
 
     /// Makes sure `wanted` workers run, and says how many of them do. Called holding the team.
@@ -171,8 +172,9 @@ impl Drop for Hold<'_> {
 }
 
 impl Crew {
-    /// The caller's side of a parallel run by `threads` threads, at least 2.
-    fn lead(&self, threads: usize, parts: usize, body: &(dyn Fn(usize) + Sync)) {
+    /// The caller's side of a parallel run by `threads` threads, at least 2. Tells whether any
+    /// worker took part.
+    fn lead(&self, threads: usize, parts: usize, body: &(dyn Fn(usize) + Sync)) -> bool {
         // SAFETY: only the lifetime changes. Every worker that gets the pointer is waited for
         // below, before this function returns or unwinds.
         let body: *const (dyn Fn(usize) + Sync + 'static) =
@@ -187,6 +189,16 @@ impl Crew {
             unsafe { slot.post(job(index + 1)) };
         }
         self.work(job(0));
+        let mut taken_back = 0;
+        // The last to be called is the least likely to be up.
+        for (index, slot) in helpers.iter().enumerate().rev() {
+            if slot.take_back() {
+                taken_back += 1;
+                if parts <= threads && !self.panicked.load(Relaxed) {
+                    self.work(job(index + 1));
+                }
+            }
+        }
         for slot in helpers {
             slot.wait_finished(self.spin);
         }
@@ -198,6 +210,7 @@ impl Crew {
                 resume_unwind(payload);
             }
         }
+        taken_back < helpers.len()
     }
 
     /// A worker's life.
