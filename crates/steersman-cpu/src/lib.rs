@@ -1,3 +1,4 @@
 //! CPU.
 pub mod isa;
+pub mod memory;
 pub mod threads;
