@@ -1,4 +1,5 @@
 //! CPU.
+pub mod host;
 pub mod isa;
 pub mod memory;
 pub mod threads;

@@ -81,6 +81,11 @@ impl Team {
         self.limit.load(Relaxed)
     }
 
+    /// How long its threads spin before they sleep.
+    pub fn spin(&self) -> Duration {
+        self.crew.spin
+    }
+
     /// Runs `body(i)` once for each `i` in `0..parts` and returns when all are done.
     ///
     /// With at most [`max`](Team::max) parts each has a thread of its own, part 0 the caller's,
