@@ -2,4 +2,5 @@
 pub mod host;
 pub mod isa;
 pub mod memory;
+pub mod probe;
 pub mod threads;

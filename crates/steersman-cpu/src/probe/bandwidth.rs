@@ -1,0 +1,298 @@
+//! How quickly data flows from where it lies.
+
+use std::mem::MaybeUninit;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::sample;
+use super::stream::{Pass, Stream};
+use crate::host::Host;
+use crate::isa::Level;
+use crate::memory::{Block, MemoryPool};
+use crate::threads::{Outcome, Team, WhySerial};
+
+/// Where data lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Store {
+    /// A cache, by its level.
+    Cache(u8),
+    /// Main memory.
+    Main,
+}
+
+/// Bytes a second, by all threads together. Copies count what is read and what is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bandwidth {
+    /// Where the data lay.
+    pub store: Store,
+    /// Threads at work, each on data of its own.
+    pub threads: usize,
+    /// Bytes each thread went through again and again.
+    pub bytes_per_thread: usize,
+    /// Reading one array.
+    pub read: f64,
+    /// Copying one array to another.
+    pub copy: f64,
+    /// Reading two arrays and writing a third.
+    pub triad: f64,
+}
+
+/// Memory that has been written to, for the streams to run through.
+pub(super) struct Arena {
+    block: Block,
+    /// Bytes written so far; the rest is not used.
+    touched: usize,
+    /// Where the next walk through main memory begins.
+    cursor: usize,
+}
+
+impl Arena {
+    /// Touches fresh memory, twice the largest cache if the time allows; with the rate at which
+    /// one thread did.
+    pub(super) fn touch(host: &Host, team: &Team, slice: Duration) -> Option<(Arena, f64)> {
+        let bytes = (2 * largest_cache(host)).clamp(8 << 20, 1 << 30);
+        let share = host.memory.map_or(usize::MAX, |bytes| (bytes / 8) as usize);
+        let mut block = MemoryPool::new(0).take(bytes.min(share) / STEP * STEP).ok()?;
+        let started = Instant::now();
+        let memory = block.as_uninit_mut();
+        let touched_alone = touch_in_steps(memory, slice.div_f64(3.0), |step| step.fill(ZERO), STEP);
+        let rate = touched_alone as f64 / started.elapsed().as_secs_f64();
+        // The rest by all threads: a machine with many cores has much cache to go beyond.
+        let left = slice.saturating_sub(started.elapsed());
+        let rest = &mut memory[touched_alone..];
+        let touched_together = touch_in_steps(
+            rest,
+            left,
+            |steps| {
+                let count = steps.len() / STEP;
+                let lanes = Lanes::new(steps, STEP);
+                let _ = team.run(count, &|part| {
+                    // SAFETY: each part runs once, so no two threads get the same lane.
+                    unsafe { lanes.get(part) }.fill(ZERO);
+                });
+            },
+            STEP * team.max(),
+        );
+        Some((Arena { block, touched: touched_alone + touched_together, cursor: 0 }, rate))
+    }
+
+    /// The touched memory.
+    fn floats(&mut self) -> &mut [f32] {
+        let len = self.touched / size_of::<f32>();
+        // SAFETY: that much was written, blocks are aligned for any vector, and every bit pattern
+        // is a float.
+        unsafe { std::slice::from_raw_parts_mut(self.block.as_mut_ptr().cast(), len) }
+    }
+}
+
+/// A huge page.
+const STEP: usize = 2 << 20;
+const ZERO: MaybeUninit<u8> = MaybeUninit::new(0);
+
+fn largest_cache(host: &Host) -> usize {
+    host.caches.last().map_or(32 << 20, |cache| cache.bytes)
+}
+
+/// Has `touch` write `memory` in pieces of `size` until all is written or `slice` has passed;
+/// returns how many bytes were.
+fn touch_in_steps(
+    memory: &mut [MaybeUninit<u8>],
+    slice: Duration,
+    mut touch: impl FnMut(&mut [MaybeUninit<u8>]),
+    size: usize,
+) -> usize {
+    let started = Instant::now();
+    let mut touched = 0;
+    for piece in memory.chunks_mut(size) {
+        touch(piece);
+        touched += piece.len();
+        if started.elapsed() >= slice {
+            break;
+        }
+    }
+    touched
+}
+
+pub(super) fn measure(host: &Host, team: &Team, arena: &mut Arena, slice: Duration) -> Vec<Bandwidth> {
+    let plans: Vec<Plan> = thread_counts(team.max())
+        .into_iter()
+        .flat_map(|threads| plans(host, threads, arena.touched))
+        .collect();
+    let each = slice.div_f64(3.0 * plans.len().max(1) as f64);
+    plans.into_iter().filter_map(|plan| plan.measure(team, arena, each)).collect()
+}
+
+/// One, two, four and so on, and all.
+fn thread_counts(max: usize) -> Vec<usize> {
+    let mut counts: Vec<usize> =
+        std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|&n| n < max).collect();
+    counts.push(max);
+    counts
+}
+
+/// One store to measure with one number of threads.
+#[derive(Clone, Debug, PartialEq)]
+struct Plan {
+    store: Store,
+    threads: usize,
+    bytes_per_thread: usize,
+}
+
+/// What can be measured with so many threads and so much memory.
+fn plans(host: &Host, threads: usize, available: usize) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    let mut inner = 0;
+    for cache in &host.caches {
+        let sharing = cache.shared_by.unwrap_or(1).min(threads).max(1);
+        let bytes_per_thread = cache.bytes / 2 / sharing;
+        // Data that would fit in the cache before this one as well says nothing about this one.
+        if bytes_per_thread >= 2 * inner && bytes_per_thread * threads <= available {
+            let store = Store::Cache(cache.level);
+            plans.push(Plan { store, threads, bytes_per_thread });
+        }
+        inner = cache.bytes;
+    }
+    // Each walk takes the next stretch, so that data comes round again only after all the rest;
+    // if all of it fits in a cache, it is not main memory that would be measured.
+    let stretch = (available / threads / 4).min(4 << 20) / 4096 * 4096;
+    if stretch > 0 && available > largest_cache(host) / 4 * 5 {
+        plans.push(Plan { store: Store::Main, threads, bytes_per_thread: stretch });
+    }
+    plans
+}
+
+impl Plan {
+    fn measure(&self, team: &Team, arena: &mut Arena, each: Duration) -> Option<Bandwidth> {
+        let [read, copy, triad] = Stream::ALL.map(|stream| self.rate(team, arena, stream, each));
+        Some(Bandwidth {
+            store: self.store,
+            threads: self.threads,
+            bytes_per_thread: self.bytes_per_thread,
+            read: read?,
+            copy: copy?,
+            triad: triad?,
+        })
+    }
+
+    /// Bytes a second of one stream.
+    fn rate(&self, team: &Team, arena: &mut Arena, stream: Stream, each: Duration) -> Option<f64> {
+        let level = Level::best();
+        let elements = self.bytes_per_thread / size_of::<f32>();
+        let walked = elements * self.threads;
+        let mut cursor = arena.cursor;
+        let memory = arena.floats();
+        let seconds = sample::best(each, |units| {
+            // In a cache the same data again and again; in main memory one stretch at a time.
+            let (walks, passes) = if self.store == Store::Main { (units, 1) } else { (1, units) };
+            (0..walks).all(|_| {
+                if self.store != Store::Main || cursor + walked > memory.len() {
+                    cursor = 0;
+                }
+                let lanes = Lanes::new(&mut memory[cursor..cursor + walked], elements);
+                cursor += walked;
+                let outcome = team.run(self.threads, &|part| {
+                    // SAFETY: each part runs once, so no two threads get the same lane.
+                    let memory = unsafe { lanes.get(part) };
+                    level.dispatch(Pass { stream, memory, passes });
+                });
+                matches!(outcome, Outcome::Parallel | Outcome::Serial { reason: WhySerial::OnePart })
+            })
+        });
+        arena.cursor = cursor;
+        Some((stream.bytes(elements) * self.threads) as f64 / seconds?)
+    }
+}
+
+/// A slice cut into lanes of equal length, one for each thread.
+struct Lanes<T> {
+    start: *mut T,
+    each: usize,
+    count: usize,
+}
+
+// SAFETY: `get` hands each lane to one thread.
+unsafe impl<T: Send> Sync for Lanes<T> {}
+
+impl<T> Lanes<T> {
+    fn new(memory: &mut [T], each: usize) -> Lanes<T> {
+        Lanes { start: memory.as_mut_ptr(), each, count: memory.len() / each }
+    }
+
+    /// # Safety
+    /// The memory the lanes were cut from is still borrowed, and no lane is asked for twice.
+    #[allow(clippy::mut_from_ref, reason = "the promise above makes each lane the only one")]
+    unsafe fn get(&self, index: usize) -> &mut [T] {
+        assert!(index < self.count, "one lane for each thread");
+        // SAFETY: inside the memory, and apart from every other lane.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(index * self.each), self.each) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Cache;
+
+    fn host(caches: &[(u8, usize, usize)]) -> Host {
+        let cache = |&(level, bytes, sharing): &(u8, usize, usize)| Cache {
+            level,
+            bytes,
+            line: Some(64),
+            shared_by: Some(sharing),
+        };
+        Host { caches: caches.iter().map(cache).collect(), ..Host::detect() }
+    }
+
+    #[test]
+    fn threads_that_share_a_cache_share_its_plan() {
+        let host = host(&[(1, 32 << 10, 1), (2, 1 << 20, 1), (3, 32 << 20, 8)]);
+        let sizes = |threads| -> Vec<(Store, usize)> {
+            plans(&host, threads, 64 << 20).iter().map(|plan| (plan.store, plan.bytes_per_thread)).collect()
+        };
+        assert_eq!(
+            sizes(1)[..3],
+            [(Store::Cache(1), 16 << 10), (Store::Cache(2), 512 << 10), (Store::Cache(3), 16 << 20)]
+        );
+        assert_eq!(sizes(4)[2], (Store::Cache(3), 4 << 20));
+        assert_eq!(sizes(16)[2].0, Store::Cache(3), "two groups of eight");
+        assert_eq!(sizes(16)[2].1, 2 << 20);
+    }
+
+    #[test]
+    fn a_cache_that_adds_nothing_to_the_one_before_is_left_out() {
+        let host = host(&[(1, 48 << 10, 1), (2, 2 << 20, 1), (3, 8 << 20, 8)]);
+        let stores: Vec<Store> = plans(&host, 8, 64 << 20).iter().map(|plan| plan.store).collect();
+        assert_eq!(stores, [Store::Cache(1), Store::Cache(2), Store::Main]);
+    }
+
+    #[test]
+    fn main_memory_is_not_measured_with_data_that_fits_in_a_cache() {
+        let host = host(&[(1, 32 << 10, 1), (3, 32 << 20, 8)]);
+        let has_main = |bytes| plans(&host, 1, bytes).iter().any(|plan| plan.store == Store::Main);
+        assert!(has_main(48 << 20));
+        assert!(!has_main(32 << 20));
+    }
+
+    #[test]
+    fn a_host_that_tells_nothing_about_its_caches_still_has_main_memory() {
+        let plans = plans(&host(&[]), 2, 64 << 20);
+        assert_eq!(plans.iter().map(|plan| plan.store).collect::<Vec<_>>(), [Store::Main]);
+    }
+
+    #[test]
+    fn touching_stops_when_its_time_is_over() {
+        let mut memory = vec![MaybeUninit::new(1u8); 1000];
+        assert_eq!(touch_in_steps(&mut memory, Duration::ZERO, |_| (), 300), 300);
+        assert_eq!(touch_in_steps(&mut memory, Duration::MAX, |_| (), 300), 1000);
+        assert_eq!(touch_in_steps(&mut [], Duration::MAX, |_| (), 300), 0);
+    }
+
+    #[test]
+    fn thread_counts_double_and_end_with_all() {
+        assert_eq!(thread_counts(1), [1]);
+        assert_eq!(thread_counts(2), [1, 2]);
+        assert_eq!(thread_counts(6), [1, 2, 4, 6]);
+        assert_eq!(thread_counts(8), [1, 2, 4, 8]);
+    }
+}

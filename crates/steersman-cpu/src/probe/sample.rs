@@ -1,0 +1,72 @@
+//! Timing pieces of work: how often, how long, and which figure to keep.
+
+use std::time::{Duration, Instant};
+
+/// A batch should take this long: some hundred times the clock's cost and the hand-off's.
+const BATCH: Duration = Duration::from_micros(60);
+
+/// How much longer than its slice a measurement may go on when it has no figure yet: workers may
+/// have to wake first.
+const GRACE: Duration = Duration::from_millis(1);
+
+/// Seconds of one unit of `work`, best of the batches that fit in `slice` (three at least).
+/// `work(n)` does n units and says whether the batch can be trusted; `None` if none could.
+pub(super) fn best(slice: Duration, mut work: impl FnMut(usize) -> bool) -> Option<f64> {
+    let started = Instant::now();
+    let (mut units, mut best, mut batches) = (1, f64::INFINITY, 0);
+    loop {
+        let start = Instant::now();
+        let trusted = work(units);
+        let took = start.elapsed();
+        let spent = started.elapsed();
+        if trusted {
+            if took < BATCH && spent < slice {
+                units *= 2;
+                continue;
+            }
+            best = best.min(took.as_secs_f64() / units as f64);
+            batches += 1;
+        }
+        if spent >= slice && batches >= 3 || spent >= slice + GRACE {
+            return best.is_finite().then_some(best);
+        }
+    }
+}
+
+/// The middle one of `once`'s results, as many as fit in `slice` (five at least).
+pub(super) fn median(slice: Duration, mut once: impl FnMut() -> f64) -> f64 {
+    let started = Instant::now();
+    let mut results = Vec::new();
+    while results.len() < 5 || started.elapsed() < slice {
+        results.push(once());
+    }
+    results.sort_by(f64::total_cmp);
+    results[results.len() / 2]
+}
+
+/// Seconds to read the clock.
+pub(super) fn clock(slice: Duration) -> Option<f64> {
+    let read = |times| {
+        for _ in 0..times {
+            std::hint::black_box(Instant::now());
+        }
+        true
+    };
+    best(slice, read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_that_cannot_be_trusted_give_no_figure() {
+        assert_eq!(best(Duration::from_micros(300), |_| false), None);
+    }
+
+    #[test]
+    fn the_median_is_the_middle_of_at_least_five() {
+        let mut results = [9.0, 1.0, 5.0, 100.0, 4.0].into_iter();
+        assert_eq!(median(Duration::ZERO, || results.next().expect("five are enough")), 5.0);
+    }
+}
