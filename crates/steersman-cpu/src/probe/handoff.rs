@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::sample;
-use crate::threads::Team;
+use crate::threads::{Outcome, Team, WhySerial};
 
 /// Seconds lost by using a second thread, for work that takes no time itself.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,28 +28,31 @@ pub(super) fn measure(team: &Team, slice: Duration) -> Option<Handoff> {
     let hot = sample::best(third, |times| (0..times).all(|_| team.run(2, &|_| ()).is_parallel()))?;
     // Long enough for the worker to have tired of spinning and gone to sleep.
     let pause = team.spin() * 3 + Duration::from_micros(100);
-    let after_pause = |once: &dyn Fn()| {
+    let after_pause = |once: &dyn Fn() -> bool| {
         std::thread::sleep(pause);
         let start = Instant::now();
-        once();
-        start.elapsed().as_secs_f64()
+        let valid = once();
+        let seconds = start.elapsed().as_secs_f64();
+        valid.then_some(seconds)
     };
     let cold = sample::median(third, || {
         after_pause(&|| {
-            let _ = team.run(2, &|_| ());
+            let outcome = team.run(2, &|_| ());
+            outcome != Outcome::Serial { reason: WhySerial::Busy }
         })
-    });
-    let wake = sample::median(third, || after_pause(&|| until_begun(team)));
+    })?;
+    let wake = sample::median(third, || after_pause(&|| until_begun(team)))?;
     Some(Handoff { hot, cold, wake })
 }
 
 /// Part 0 holds on until part 1 has begun, so the caller cannot do it for the worker. Where the
-/// worker cannot be had at all the parts run in turn, which must not hang: so not for ever.
-fn until_begun(team: &Team) {
+/// worker cannot be had at all the parts run in turn, which must not hang: so not for ever. Tells
+/// whether the worker came.
+fn until_begun(team: &Team) -> bool {
     const LONGEST: Duration = Duration::from_millis(2);
     let begun = AtomicBool::new(false);
     let start = Instant::now();
-    let _ = team.run(2, &|part| {
+    let outcome = team.run(2, &|part| {
         if part == 1 {
             begun.store(true, Relaxed);
         }
@@ -57,4 +60,5 @@ fn until_begun(team: &Team) {
             std::hint::spin_loop();
         }
     });
+    outcome.is_parallel()
 }

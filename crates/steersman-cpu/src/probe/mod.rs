@@ -14,8 +14,8 @@
 //! ```
 //!
 //! Figures are limits, so each is the best of several samples: noise only ever adds time. The
-//! exceptions are waking a thread and touching fresh memory, whose usual cost is what matters;
-//! they are a median and a total. What could not be measured is `None` or left out of its list.
+//! exceptions are waking a thread, touching fresh memory and main memory (which a cache may help),
+//! where the usual cost is what matters: medians and a total. What could not be measured is `None` or left out of its list.
 
 mod bandwidth;
 mod fma;
