@@ -14,8 +14,9 @@
 //! ```
 //!
 //! Figures are limits, so each is the best of several samples: noise only ever adds time. The
-//! exceptions are waking a thread, touching fresh memory and main memory (which a cache may help),
-//! where the usual cost is what matters: medians and a total. What could not be measured is `None` or left out of its list.
+//! exceptions are waking a thread, fresh memory, and main memory (which a cache may help): there
+//! the usual cost is what matters, a median or a total. What could not be measured is `None` or
+//! left out of its list.
 
 mod bandwidth;
 mod fma;

@@ -7,7 +7,7 @@ const BATCH: Duration = Duration::from_micros(60);
 
 /// How much longer than its slice a measurement may go on when it has no figure yet: workers may
 /// have to wake first.
-const GRACE: Duration = Duration::from_millis(1);
+const GRACE: Duration = Duration::from_millis(2);
 
 /// Seconds of one unit of `work`, best of the batches that fit in `slice` (three at least).
 /// `work(n)` does n units and says whether the batch can be trusted; `None` if none could.
