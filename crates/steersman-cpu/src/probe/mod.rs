@@ -18,6 +18,7 @@
 //! the usual cost is what matters, a median or a total. What could not be measured is `None` or
 //! left out of its list.
 
+mod arena;
 mod bandwidth;
 mod fma;
 mod handoff;
@@ -81,7 +82,7 @@ pub fn run(host: &Host, team: &Team, budget: Duration, progress: &mut dyn FnMut(
     progress("handing work to threads", 0.13);
     probes.handoff = handoff::measure(team, budget.mul_f64(0.10));
     progress("fresh memory", 0.23);
-    let memory = bandwidth::Arena::touch(host, team, budget.mul_f64(0.22));
+    let memory = arena::Arena::touch(host, team, budget.mul_f64(0.22));
     if let Some((mut arena, rate)) = memory {
         probes.first_touch = Some(rate);
         progress("bandwidth", 0.45);
