@@ -107,6 +107,17 @@ fn idle_memory_stays_within_the_limit_oldest_out_first() {
 }
 
 #[test]
+fn of_blocks_of_one_size_the_oldest_goes_first() {
+    let pool = MemoryPool::new(MIB);
+    let (old, new) = (pool.take(256).unwrap(), pool.take(256).unwrap());
+    let new_address = new.as_ptr();
+    drop(old);
+    drop(new);
+    pool.trim(256);
+    assert_eq!(pool.take(256).unwrap().as_ptr(), new_address);
+}
+
+#[test]
 fn a_block_larger_than_the_limit_is_not_kept() {
     let pool = MemoryPool::new(1000);
     drop(pool.take(256).unwrap());
