@@ -5,29 +5,30 @@ use std::time::{Duration, Instant};
 /// A batch should take this long: some hundred times the clock's cost and the hand-off's.
 const BATCH: Duration = Duration::from_micros(60);
 
-/// How much longer than its slice a measurement may go on when it has no figure yet: workers may
-/// have to wake first.
-const GRACE: Duration = Duration::from_millis(2);
+/// How many batches in vain to go on for when the slice is over: workers may have to wake first,
+/// or the slice was lost to another process.
+const LATE_TRIES: u32 = 50;
 
 /// Seconds of one unit of `work`, best of the batches that fit in `slice` (three at least).
 /// `work(n)` does n units and says whether the batch can be trusted; `None` if none could.
 pub(super) fn best(slice: Duration, mut work: impl FnMut(usize) -> bool) -> Option<f64> {
     let started = Instant::now();
-    let (mut units, mut best, mut batches) = (1, f64::INFINITY, 0);
+    let (mut units, mut best, mut batches, mut late) = (1, f64::INFINITY, 0, 0);
     loop {
         let start = Instant::now();
         let trusted = work(units);
         let took = start.elapsed();
-        let spent = started.elapsed();
+        let over = started.elapsed() >= slice;
         if trusted {
-            if took < BATCH && spent < slice {
+            if took < BATCH && batches == 0 {
                 units *= 2;
                 continue;
             }
             best = best.min(took.as_secs_f64() / units as f64);
             batches += 1;
         }
-        if spent >= slice && batches >= 3 || spent >= slice + GRACE {
+        late += u32::from(over && !trusted);
+        if over && (batches >= 3 || late >= LATE_TRIES) {
             return best.is_finite().then_some(best);
         }
     }
