@@ -1,3 +1,8 @@
 //! CPU.
+pub mod context;
+pub mod host;
 pub mod isa;
 pub mod math;
+pub mod memory;
+pub mod probe;
+pub mod threads;

@@ -1,0 +1,210 @@
+//! How quickly data flows from where it lies.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::arena::{Arena, Lanes, largest_cache};
+use super::sample;
+use super::stream::{Pass, Stream};
+use crate::host::Host;
+use crate::isa::Level;
+use crate::threads::{Outcome, Team, WhySerial};
+
+/// Where data lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Store {
+    /// A cache, by its level.
+    Cache(u8),
+    /// Main memory.
+    Main,
+}
+
+/// Bytes a second, by all threads together. Copies count what is read and what is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bandwidth {
+    /// Where the data lay.
+    pub store: Store,
+    /// Threads at work, each on data of its own.
+    pub threads: usize,
+    /// Bytes each thread went through again and again.
+    pub bytes_per_thread: usize,
+    /// Reading one array.
+    pub read: f64,
+    /// Copying one array to another.
+    pub copy: f64,
+    /// Reading two arrays and writing a third.
+    pub triad: f64,
+}
+
+pub(super) fn measure(host: &Host, team: &Team, arena: &mut Arena, slice: Duration) -> Vec<Bandwidth> {
+    let plans: Vec<Plan> = thread_counts(team.max())
+        .into_iter()
+        .flat_map(|threads| plans(host, threads, arena.touched()))
+        .collect();
+    let each = slice.div_f64((ROUNDS * Stream::ALL.len() * plans.len().max(1)) as f64);
+    let mut best = vec![[None::<f64>; Stream::ALL.len()]; plans.len()];
+    for _ in 0..ROUNDS {
+        for (plan, rates) in plans.iter().zip(&mut best) {
+            for (stream, rate) in Stream::ALL.into_iter().zip(rates) {
+                let again = plan.rate(team, arena, stream, each);
+                *rate = rate.iter().copied().chain(again).reduce(f64::max);
+            }
+        }
+    }
+    plans.iter().zip(best).filter_map(|(plan, rates)| plan.report(rates)).collect()
+}
+
+/// Each figure is measured in several rounds with all others between: while another process holds
+/// a core, which takes milliseconds, every sample in a row would be bad.
+const ROUNDS: usize = 3;
+
+/// One, two, four and so on, and all.
+fn thread_counts(max: usize) -> Vec<usize> {
+    let mut counts: Vec<usize> =
+        std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|&n| n < max).collect();
+    counts.push(max);
+    counts
+}
+
+/// One store to measure with one number of threads.
+#[derive(Clone, Debug, PartialEq)]
+struct Plan {
+    store: Store,
+    threads: usize,
+    bytes_per_thread: usize,
+}
+
+/// What can be measured with so many threads and so much memory.
+fn plans(host: &Host, threads: usize, available: usize) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    let mut inner = 0;
+    for cache in &host.caches {
+        let sharing = cache.shared_by.unwrap_or(1).min(threads).max(1);
+        let bytes_per_thread = cache.bytes / 2 / sharing;
+        // Data that would fit in the cache before this one as well says nothing about this one.
+        if bytes_per_thread >= 2 * inner && bytes_per_thread * threads <= available {
+            let store = Store::Cache(cache.level);
+            plans.push(Plan { store, threads, bytes_per_thread });
+        }
+        inner = cache.bytes;
+    }
+    // Each walk takes the next stretch, so that data comes round again only after all the rest;
+    // if all of it fits in a cache, it is not main memory that would be measured.
+    let stretch = (available / threads / 4).min(4 << 20) / 4096 * 4096;
+    if stretch > 0 && available > largest_cache(host) / 4 * 5 {
+        plans.push(Plan { store: Store::Main, threads, bytes_per_thread: stretch });
+    }
+    plans
+}
+
+impl Plan {
+    fn report(&self, [read, copy, triad]: [Option<f64>; 3]) -> Option<Bandwidth> {
+        Some(Bandwidth {
+            store: self.store,
+            threads: self.threads,
+            bytes_per_thread: self.bytes_per_thread,
+            read: read?,
+            copy: copy?,
+            triad: triad?,
+        })
+    }
+
+    /// Bytes a second of one stream.
+    fn rate(&self, team: &Team, arena: &mut Arena, stream: Stream, each: Duration) -> Option<f64> {
+        let seconds = match self.store {
+            Store::Cache(_) => {
+                let lanes = self.lanes(&mut arena.floats()[..]);
+                sample::best(each, |passes| walk(team, &lanes, stream, passes))
+            }
+            // Not the best: some stretches may have stayed in a cache.
+            Store::Main => sample::median(each, || {
+                let from = arena.advance(self.elements() * self.threads);
+                let lanes = self.lanes(&mut arena.floats()[from..]);
+                let start = Instant::now();
+                walk(team, &lanes, stream, 1).then(|| start.elapsed().as_secs_f64())
+            }),
+        };
+        Some((stream.bytes(self.elements()) * self.threads) as f64 / seconds?)
+    }
+
+    fn elements(&self) -> usize {
+        self.bytes_per_thread / size_of::<f32>()
+    }
+
+    /// The beginning of `memory`, a lane for each thread.
+    fn lanes<'a>(&self, memory: &'a mut [f32]) -> Lanes<'a, f32> {
+        Lanes::new(&mut memory[..self.elements() * self.threads], self.elements())
+    }
+}
+
+/// Goes through each lane on a thread of its own; tells whether the threads really ran together.
+fn walk(team: &Team, lanes: &Lanes<'_, f32>, stream: Stream, passes: usize) -> bool {
+    let level = Level::best();
+    let outcome = team.run(lanes.count(), &|part| {
+        // SAFETY: each part runs once, so no two threads get the same lane.
+        let memory = unsafe { lanes.get(part) };
+        level.dispatch(Pass { stream, memory, passes });
+    });
+    matches!(outcome, Outcome::Parallel | Outcome::Serial { reason: WhySerial::OnePart })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Cache;
+
+    fn host(caches: &[(u8, usize, usize)]) -> Host {
+        let cache = |&(level, bytes, sharing): &(u8, usize, usize)| Cache {
+            level,
+            bytes,
+            line: Some(64),
+            shared_by: Some(sharing),
+        };
+        Host { caches: caches.iter().map(cache).collect(), ..Host::detect() }
+    }
+
+    #[test]
+    fn threads_that_share_a_cache_share_its_plan() {
+        let host = host(&[(1, 32 << 10, 1), (2, 1 << 20, 1), (3, 32 << 20, 8)]);
+        let sizes = |threads| -> Vec<(Store, usize)> {
+            plans(&host, threads, 64 << 20).iter().map(|plan| (plan.store, plan.bytes_per_thread)).collect()
+        };
+        assert_eq!(
+            sizes(1)[..3],
+            [(Store::Cache(1), 16 << 10), (Store::Cache(2), 512 << 10), (Store::Cache(3), 16 << 20)]
+        );
+        assert_eq!(sizes(4)[2], (Store::Cache(3), 4 << 20));
+        assert_eq!(sizes(16)[2].0, Store::Cache(3), "two groups of eight");
+        assert_eq!(sizes(16)[2].1, 2 << 20);
+    }
+
+    #[test]
+    fn a_cache_that_adds_nothing_to_the_one_before_is_left_out() {
+        let host = host(&[(1, 48 << 10, 1), (2, 2 << 20, 1), (3, 8 << 20, 8)]);
+        let stores: Vec<Store> = plans(&host, 8, 64 << 20).iter().map(|plan| plan.store).collect();
+        assert_eq!(stores, [Store::Cache(1), Store::Cache(2), Store::Main]);
+    }
+
+    #[test]
+    fn main_memory_is_not_measured_with_data_that_fits_in_a_cache() {
+        let host = host(&[(1, 32 << 10, 1), (3, 32 << 20, 8)]);
+        let has_main = |bytes| plans(&host, 1, bytes).iter().any(|plan| plan.store == Store::Main);
+        assert!(has_main(48 << 20));
+        assert!(!has_main(32 << 20));
+    }
+
+    #[test]
+    fn a_host_that_tells_nothing_about_its_caches_still_has_main_memory() {
+        let plans = plans(&host(&[]), 2, 64 << 20);
+        assert_eq!(plans.iter().map(|plan| plan.store).collect::<Vec<_>>(), [Store::Main]);
+    }
+
+    #[test]
+    fn thread_counts_double_and_end_with_all() {
+        assert_eq!(thread_counts(1), [1]);
+        assert_eq!(thread_counts(2), [1, 2]);
+        assert_eq!(thread_counts(6), [1, 2, 4, 6]);
+        assert_eq!(thread_counts(8), [1, 2, 4, 8]);
+    }
+}
