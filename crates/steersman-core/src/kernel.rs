@@ -5,6 +5,7 @@
 
 use crate::cost::{Machine, Terms};
 use crate::device::DeviceId;
+use crate::op::{Op, OpClass};
 use crate::workload::Workload;
 use smallvec::SmallVec;
 use std::fmt;
@@ -147,6 +148,14 @@ pub trait Kernel: Send + Sync {
 
     /// The device it runs on.
     fn device(&self) -> DeviceId;
+
+    /// The class of ops it is about.
+    fn class(&self) -> OpClass;
+
+    /// Whether it is about this op of its class at all; what it then cannot take, `supports` refuses.
+    fn handles(&self, _op: Op) -> bool {
+        true
+    }
 
     /// Raised whenever its code changes enough to change its speed: older measurements then only hint.
     fn revision(&self) -> u32 {

@@ -1,15 +1,31 @@
 //! The words, costs, policies and learning of Steersman. Knows no device.
+pub mod candidate;
 pub mod cost;
+mod decision;
 pub mod device;
+pub mod drift;
 pub mod dtype;
+mod engine;
+pub mod explore;
+pub mod guard;
+mod hits;
 pub mod kernel;
+pub mod log;
 pub mod op;
+pub mod policy;
+pub mod registry;
 pub mod units;
+pub mod vary;
 pub mod workload;
 
+pub use candidate::Candidate;
+pub use cost::Variant;
+pub use decision::{Crossover, Decision, Explanation};
 pub use device::{Device, DeviceId, Identity, Place};
 pub use dtype::DType;
+pub use engine::{Engine, EngineError, Observed, Settings};
 pub use kernel::{Address, Io, Kernel, KernelError, NumericClass, ParamList, Params, Ran, Refusal};
+pub use log::ReasonCode;
 pub use op::{Axes, BinaryOp, MAX_RANK, Op, OpClass, Perm, ReduceOp, TernaryOp, UnaryOp};
 pub use units::{Bytes, Seconds};
 pub use workload::{Dims, Key, Layout, Operand, Strides, Workload, WorkloadError};

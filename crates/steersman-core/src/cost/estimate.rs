@@ -1,0 +1,70 @@
+//! A predicted cost with its interval and the evidence behind it.
+
+use crate::units::Seconds;
+
+/// Where an estimate comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Only probed or assumed rates.
+    Prior,
+    /// Other ops of the same kernel.
+    Pool,
+    /// Samples of this kernel on this op.
+    Model,
+    /// Mostly runs of exactly this workload.
+    History,
+}
+
+/// What an estimate rests on.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Evidence {
+    /// Where the estimate comes from.
+    pub source: Source,
+    /// Samples of this kernel, parameters, op and element type.
+    pub samples: u64,
+    /// Runs of exactly this workload among them.
+    pub exact: u64,
+    /// Whether the workload lies outside the sizes seen.
+    pub extrapolated: bool,
+}
+
+/// A predicted cost.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Estimate {
+    /// Expected time.
+    pub mean: Seconds,
+    /// Lower end of the central 90%.
+    pub low: Seconds,
+    /// Upper end of the central 90%.
+    pub high: Seconds,
+    /// Part of the mean that is launch.
+    pub launch: Seconds,
+    /// Part of the mean that is moving operands and result.
+    pub moves: Seconds,
+    /// Part of the mean that is the work itself.
+    pub work: Seconds,
+    /// Relative standard deviation of one run.
+    pub spread: f64,
+    /// Bytes needed beyond operands and result.
+    pub scratch: u64,
+    /// What it rests on.
+    pub evidence: Evidence,
+}
+
+impl Estimate {
+    /// The probability that this one is quicker than the other, their logs taken as normal.
+    pub fn beats(&self, other: &Estimate) -> f64 {
+        let gap = (other.mean.0 / self.mean.0).ln();
+        let spread = (self.spread.powi(2) + other.spread.powi(2)).sqrt().max(1e-6);
+        normal_cdf(gap / spread)
+    }
+}
+
+/// Standard normal distribution function (Abramowitz and Stegun 26.2.17 form, error < 1e-7).
+pub fn normal_cdf(z: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
+    let poly = t * (0.319_381_530 + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+    let tail = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt() * poly;
+    if z >= 0.0 { 1.0 - tail } else { tail }
+}

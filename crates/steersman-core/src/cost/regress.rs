@@ -1,0 +1,303 @@
+//! Bayesian linear regression on counted work, with relative noise.
+//!
+//! A measured time is `Σ bᵢ·xᵢ` where `xᵢ` is what term `i` takes at its prior rate and `bᵢ` how far
+//! that rate is off (1: not at all). Dividing by the measured time makes the noise relative, so a
+//! microsecond counts as much as a second. The Normal-inverse-gamma posterior gives Student-t intervals
+//! and a rank-1 update.
+//!
+//! Terms never exercised keep their prior and its width: that is what makes extrapolation fall back
+//! and widen by itself.
+
+use super::terms::{MAX_TERMS, Terms};
+
+type Matrix = [[f64; MAX_TERMS]; MAX_TERMS];
+type Vector = [f64; MAX_TERMS];
+
+/// Sufficient statistics of the samples seen.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Stats {
+    gram: Matrix,
+    moment: Vector,
+    weight: f64,
+    /// Samples ever seen; `weight` forgets, this does not.
+    pub samples: u64,
+    /// Smallest and largest ln(prior seconds) seen.
+    pub range: Option<(f64, f64)>,
+}
+
+/// Beyond this many samples old ones fade: rates drift, and a model that cannot move is wrong for ever.
+const MEMORY: f64 = 256.0;
+
+impl Stats {
+    /// Takes in one measured time with this weight (1 for a full sample).
+    pub fn add(&mut self, terms: &Terms, seconds: f64, weight: f64) {
+        if !(seconds > 0.0 && seconds.is_finite() && weight > 0.0) {
+            return;
+        }
+        if self.weight + weight > MEMORY {
+            let keep = MEMORY / (self.weight + weight);
+            self.gram.iter_mut().flatten().for_each(|g| *g *= keep);
+            self.moment.iter_mut().for_each(|m| *m *= keep);
+            self.weight *= keep;
+        }
+        let x = terms.seconds();
+        for (i, &xi) in x.iter().enumerate() {
+            let zi = xi / seconds;
+            self.moment[i] += weight * zi;
+            for (j, &xj) in x.iter().enumerate() {
+                self.gram[i][j] += weight * zi * xj / seconds;
+            }
+        }
+        self.weight += weight;
+        self.samples += 1;
+        let at = terms.total().max(1e-12).ln();
+        self.range = Some(self.range.map_or((at, at), |(a, b)| (a.min(at), b.max(at))));
+    }
+
+    /// Joins what another process learned.
+    pub fn merge(&mut self, other: &Stats) {
+        for i in 0..MAX_TERMS {
+            self.moment[i] += other.moment[i];
+            for j in 0..MAX_TERMS {
+                self.gram[i][j] += other.gram[i][j];
+            }
+        }
+        self.weight += other.weight;
+        self.samples += other.samples;
+        self.range = match (self.range, other.range) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (a, b) => a.or(b),
+        };
+    }
+
+    /// The same knowledge with less say, for data of an older driver or kernel revision.
+    pub fn faded(mut self, keep: f64) -> Stats {
+        self.gram.iter_mut().flatten().for_each(|g| *g *= keep);
+        self.moment.iter_mut().for_each(|m| *m *= keep);
+        self.weight *= keep;
+        self
+    }
+}
+
+/// What is believed before samples: rates are about right, within a factor.
+#[derive(Clone, Debug)]
+pub struct Belief {
+    mean: Vector,
+    /// Precision of each rate in units of the noise variance.
+    precision: f64,
+    shape: f64,
+    scale: f64,
+}
+
+/// Relative noise of one sample before any was seen, and the degrees of freedom behind that guess.
+const NOISE: f64 = 0.06;
+const SHAPE: f64 = 2.0;
+/// Uncertainty of a prior rate (often several-fold) and of one inherited from the kernel's other ops.
+const PRIOR_SPREAD: f64 = 1.5;
+const POOL_SPREAD: f64 = 0.25;
+
+impl Belief {
+    /// Rates as probed.
+    pub fn prior() -> Belief {
+        Belief {
+            mean: [1.0; MAX_TERMS],
+            precision: (NOISE / PRIOR_SPREAD).powi(2),
+            shape: SHAPE,
+            scale: SHAPE * NOISE * NOISE,
+        }
+    }
+
+    /// Rates as other ops of the same kernel have shown them.
+    pub fn from_pool(pool: &Fit) -> Belief {
+        let noise = pool.noise2().clamp(0.02f64.powi(2), 0.2f64.powi(2));
+        Belief {
+            mean: pool.mean,
+            precision: (NOISE / POOL_SPREAD).powi(2),
+            shape: SHAPE,
+            scale: SHAPE * noise,
+        }
+    }
+}
+
+/// A posterior, ready to predict.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    mean: Vector,
+    covariance: Matrix,
+    shape: f64,
+    scale: f64,
+}
+
+/// A predicted time: mean, and relative standard deviation of its Student-t with `dof` degrees.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// Seconds.
+    pub seconds: f64,
+    /// Of which the launch terms.
+    pub launch: f64,
+    /// Relative scale of one future measurement.
+    pub spread: f64,
+    /// Degrees of freedom behind that.
+    pub dof: f64,
+}
+
+/// A rate may turn out far lower than its prior (a term that hardly matters), but never negative.
+const LOWEST_RATE: f64 = 0.02;
+
+impl Fit {
+    /// The posterior of `stats` under `belief`.
+    pub fn new(stats: &Stats, belief: &Belief) -> Fit {
+        let mut fixed = [false; MAX_TERMS];
+        let (mut mean, mut inverse);
+        loop {
+            let mut precision = stats.gram;
+            let mut right = stats.moment;
+            for i in 0..MAX_TERMS {
+                // A rate that wants to go negative is held just above zero and the others solved again.
+                let (p, m) = if fixed[i] { (1e9, LOWEST_RATE) } else { (belief.precision, belief.mean[i]) };
+                precision[i][i] += p;
+                right[i] += p * m;
+            }
+            inverse = invert(precision);
+            mean = multiply(&inverse, &right);
+            match (0..MAX_TERMS).find(|&i| mean[i] < LOWEST_RATE * 0.99 && !fixed[i]) {
+                Some(i) => fixed[i] = true,
+                None => break,
+            }
+        }
+        // Residual sum of squares of the targets (all 1), plus the pull of the prior.
+        let fitted: f64 = (0..MAX_TERMS).map(|i| mean[i] * (0..MAX_TERMS).map(|j| stats.gram[i][j] * mean[j]).sum::<f64>()).sum();
+        let cross: f64 = (0..MAX_TERMS).map(|i| mean[i] * stats.moment[i]).sum();
+        let pull: f64 = (0..MAX_TERMS).map(|i| (mean[i] - belief.mean[i]).powi(2) * belief.precision).sum();
+        let rss = (stats.weight - 2.0 * cross + fitted).max(0.0) + pull;
+        Fit { mean, covariance: inverse, shape: belief.shape + stats.weight / 2.0, scale: belief.scale + rss / 2.0 }
+    }
+
+    /// Relative noise variance.
+    pub fn noise2(&self) -> f64 {
+        self.scale / self.shape
+    }
+
+    /// Predicts a run of this work.
+    pub fn predict(&self, terms: &Terms) -> Prediction {
+        let x = terms.seconds();
+        let mut seconds = 0.0;
+        let mut launch = 0.0;
+        for (i, &xi) in x.iter().enumerate() {
+            let s = self.mean[i] * xi;
+            seconds += s;
+            if i < terms.launch_terms() {
+                launch += s;
+            }
+        }
+        let seconds = seconds.max(1e-10);
+        let mut doubt = 0.0;
+        for (i, &xi) in x.iter().enumerate() {
+            for (j, &xj) in x.iter().enumerate() {
+                doubt += xi * self.covariance[i][j] * xj;
+            }
+        }
+        let doubt = doubt / (seconds * seconds);
+        // Doubt about rates is in units of the noise assumed beforehand: quiet samples of one size say
+        // nothing about a term they did not exercise.
+        let noise = self.noise2();
+        Prediction { seconds, launch, spread: (noise + noise.max(NOISE * NOISE) * doubt).sqrt(), dof: 2.0 * self.shape }
+    }
+}
+
+/// Inverse of a symmetric positive definite matrix by Cholesky; the added precision keeps it definite.
+fn invert(a: Matrix) -> Matrix {
+    let mut l = [[0.0; MAX_TERMS]; MAX_TERMS];
+    for i in 0..MAX_TERMS {
+        for j in 0..=i {
+            let sum = a[i][j] - (0..j).map(|k| l[i][k] * l[j][k]).sum::<f64>();
+            l[i][j] = if i == j { sum.max(1e-15).sqrt() } else { sum / l[j][j] };
+        }
+    }
+    let mut out = [[0.0; MAX_TERMS]; MAX_TERMS];
+    for c in 0..MAX_TERMS {
+        let mut y = [0.0; MAX_TERMS];
+        for i in 0..MAX_TERMS {
+            let b = f64::from(i == c);
+            y[i] = (b - (0..i).map(|k| l[i][k] * y[k]).sum::<f64>()) / l[i][i];
+        }
+        for i in (0..MAX_TERMS).rev() {
+            out[i][c] = (y[i] - (i + 1..MAX_TERMS).map(|k| l[k][i] * out[k][c]).sum::<f64>()) / l[i][i];
+        }
+    }
+    out
+}
+
+fn multiply(m: &Matrix, v: &Vector) -> Vector {
+    std::array::from_fn(|i| (0..MAX_TERMS).map(|j| m[i][j] * v[j]).sum())
+}
+
+/// Half-width, in standard scales, of the central 90% of a Student-t.
+pub fn t90(dof: f64) -> f64 {
+    // Cornish-Fisher expansion around the normal 95% point; within 2% from 4 degrees up.
+    const Z: f64 = 1.644_853_626_951;
+    let n = dof.max(1.0);
+    let z3 = Z.powi(3);
+    let z5 = Z.powi(5);
+    Z + (z3 + Z) / (4.0 * n) + (5.0 * z5 + 16.0 * z3 + 3.0 * Z) / (96.0 * n * n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(n: f64) -> Terms {
+        Terms::launch(50e-9).and(n * 1e-9)
+    }
+
+    #[test]
+    fn it_learns_an_overhead_and_a_rate_from_a_few_sizes() {
+        let mut s = Stats::default();
+        for n in [1.0, 100.0, 10_000.0, 1e6] {
+            s.add(&terms(n), 200e-9 + n * 0.3e-9, 1.0);
+        }
+        let fit = Fit::new(&s, &Belief::prior());
+        for n in [10.0, 700.0, 50_000.0] {
+            let p = fit.predict(&terms(n));
+            let truth = 200e-9 + n * 0.3e-9;
+            assert!((p.seconds / truth - 1.0).abs() < 0.05, "{n}: {} for {truth}", p.seconds);
+        }
+    }
+
+    #[test]
+    fn without_samples_the_prior_answers_with_a_wide_interval() {
+        let p = Fit::new(&Stats::default(), &Belief::prior()).predict(&terms(1e6));
+        assert!((p.seconds / 1.00005e-3 - 1.0).abs() < 1e-3);
+        assert!(p.spread > 0.5);
+    }
+
+    #[test]
+    fn a_term_never_exercised_stays_uncertain() {
+        let mut s = Stats::default();
+        for _ in 0..50 {
+            s.add(&terms(1.0), 60e-9, 1.0);
+        }
+        let fit = Fit::new(&s, &Belief::prior());
+        assert!(fit.predict(&terms(1.0)).spread < 0.1);
+        assert!(fit.predict(&terms(1e6)).spread > 0.5);
+    }
+
+    #[test]
+    fn rates_never_go_negative() {
+        let mut s = Stats::default();
+        // A cost that falls with n cannot be; the fit must stay positive everywhere.
+        for (n, t) in [(1.0, 1e-6), (1000.0, 0.5e-6), (2000.0, 0.4e-6)] {
+            for _ in 0..20 {
+                s.add(&terms(n), t, 1.0);
+            }
+        }
+        assert!(Fit::new(&s, &Belief::prior()).predict(&terms(1e7)).seconds > 0.0);
+    }
+
+    #[test]
+    fn the_t_quantile_matches_known_values() {
+        for (dof, want) in [(4.0, 2.132), (10.0, 1.812), (30.0, 1.697), (1e6, 1.645)] {
+            assert!((t90(dof) / want - 1.0).abs() < 0.02, "{dof}: {}", t90(dof));
+        }
+    }
+}

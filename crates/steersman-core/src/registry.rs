@@ -1,0 +1,79 @@
+//! Every kernel there is, built-in and custom alike. Append-only, so that reading takes no lock.
+
+use crate::kernel::Kernel;
+use crate::op::{Op, OpClass};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Kernels a registry may hold.
+pub const MAX_KERNELS: usize = 1024;
+
+/// Why a kernel could not be registered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegistryError {
+    /// The name is taken.
+    #[error("a kernel named '{0}' is already registered: give each its own name")]
+    Taken(String),
+    /// No room is left.
+    #[error("cannot register '{0}': {MAX_KERNELS} kernels are the most a registry holds")]
+    Full(String),
+}
+
+/// Every kernel there is.
+pub struct Registry {
+    kernels: Box<[OnceLock<Arc<dyn Kernel>>]>,
+    len: AtomicUsize,
+    writing: Mutex<()>,
+}
+
+impl Default for Registry {
+    fn default() -> Registry {
+        Registry {
+            kernels: (0..MAX_KERNELS).map(|_| OnceLock::new()).collect(),
+            len: AtomicUsize::new(0),
+            writing: Mutex::new(()),
+        }
+    }
+}
+
+impl Registry {
+    /// Adds a kernel and returns its index.
+    pub fn register(&self, kernel: Arc<dyn Kernel>) -> Result<u16, RegistryError> {
+        let _guard = self.writing.lock().unwrap_or_else(|e| e.into_inner());
+        if self.find(kernel.name()).is_some() {
+            return Err(RegistryError::Taken(kernel.name().into()));
+        }
+        let at = self.len.load(Ordering::Relaxed);
+        let name = kernel.name().to_string();
+        match self.kernels.get(at).map(|slot| slot.set(kernel)) {
+            Some(Ok(())) => {
+                self.len.store(at + 1, Ordering::Release);
+                Ok(at as u16)
+            }
+            _ => Err(RegistryError::Full(name)),
+        }
+    }
+
+    /// The kernel at this index.
+    #[inline]
+    pub fn get(&self, index: u16) -> Option<&Arc<dyn Kernel>> {
+        self.kernels.get(index as usize).and_then(|k| k.get())
+    }
+
+    /// Index of the kernel with this name.
+    pub fn find(&self, name: &str) -> Option<u16> {
+        self.iter().find(|(_, k)| k.name() == name).map(|(i, _)| i)
+    }
+
+    /// All kernels with their indices, in order of registration.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, &Arc<dyn Kernel>)> {
+        let len = self.len.load(Ordering::Acquire);
+        self.kernels[..len].iter().enumerate().filter_map(|(i, k)| Some((i as u16, k.get()?)))
+    }
+
+    /// Kernels that are about this op at all.
+    pub fn about(&self, op: Op) -> impl Iterator<Item = (u16, &Arc<dyn Kernel>)> {
+        let class = op.class();
+        self.iter().filter(move |(_, k)| k.class() == class && (class != OpClass::Custom || k.handles(op)))
+    }
+}
