@@ -1,2 +1,3 @@
 //! CPU.
 pub mod isa;
+pub mod matmul;

@@ -1,0 +1,140 @@
+//! The product without packing: tiles straight from the operands' memory.
+
+use super::kernels::Kernels;
+use super::pack::Panel;
+use super::tile::Tile;
+use super::{Float, Gemm, Scratch};
+use crate::isa::Level;
+
+/// Steps of `k` taken over all of `c` before the next ones: this many rows of `b` are this many pages
+/// at most, which the first-level TLB (64 entries or more) holds.
+const PAGES: usize = 64;
+/// Up to this many steps the whole `k` is taken at once.
+const WHOLE_K: usize = 320;
+
+/// Computes `c = a · b` with no packing where `b`'s rows are contiguous; otherwise `b` is copied strip
+/// by strip into the thread's scratch. Right for every size, good for small ones.
+///
+/// # Safety
+/// `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither `a` nor `b`.
+///
+/// # Panics
+/// If the CPU lacks `level`.
+pub unsafe fn small<T: Float>(level: Level, g: &Gemm<T>) {
+    let kernels = T::kernels(level);
+    // SAFETY: the caller's promise is the same.
+    unsafe {
+        if g.k == 0 {
+            g.zero_c();
+        } else if g.b_cs == 1 {
+            direct(kernels, g);
+        } else {
+            Scratch::with_local(|scratch| by_strips(kernels, g, scratch));
+        }
+    }
+}
+
+/// Vectors in the next strip when `left` vectors remain: strips of two or three keep every register
+/// busy, four are for too few rows to do so otherwise.
+#[inline(always)]
+pub(super) fn strip_vectors<T>(kernels: &Kernels<T>, rows: usize, left: usize) -> usize {
+    let most = kernels.tiles.len();
+    if rows <= 4 && most >= 4 && left >= 4 {
+        return 4;
+    }
+    match left {
+        0..=3 => left,
+        4 => 2,
+        _ if rows <= kernels.max_rows(3) || left % 2 == 1 => 3,
+        _ => 2,
+    }
+}
+
+unsafe fn direct<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>) {
+    let block = if g.k <= WHOLE_K { g.k } else { PAGES };
+    // SAFETY: strips and blocks stay inside the operands.
+    unsafe {
+        for from in (0..g.k).step_by(block) {
+            let mut tile = Tile {
+                k: block.min(g.k - from),
+                a: g.a.offset(from as isize * g.a_cs),
+                a_rs: g.a_rs,
+                a_cs: g.a_cs,
+                b: g.b.offset(from as isize * g.b_rs),
+                b_rs: g.b_rs,
+                c: g.c,
+                c_rs: g.c_rs,
+                tail: 0,
+                accumulate: from > 0,
+                stream: false,
+            };
+            let mut columns = g.n;
+            while columns > 0 {
+                let nv = strip_vectors(kernels, g.m, columns.div_ceil(kernels.lanes));
+                let width = columns.min(nv * kernels.lanes);
+                strip(kernels, &tile, g.m, nv, width);
+                tile.b = tile.b.wrapping_add(width);
+                tile.c = tile.c.wrapping_add(width);
+                columns -= width;
+            }
+        }
+    }
+}
+
+/// `b`'s columns are not contiguous: copy a strip of them, then run over it.
+unsafe fn by_strips<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>, scratch: &mut Scratch) {
+    // SAFETY: strips stay inside the operands, the copy inside the scratch.
+    unsafe {
+        let widest = kernels.tiles.len() * kernels.lanes;
+        let (copy, _) = scratch.pair::<T>(widest * g.k, 0);
+        let mut from = 0;
+        while from < g.n {
+            let nv = strip_vectors(kernels, g.m, (g.n - from).div_ceil(kernels.lanes));
+            let stride = nv * kernels.lanes;
+            let width = stride.min(g.n - from);
+            (kernels.pack)(&Panel {
+                from: g.b.offset(from as isize * g.b_cs),
+                item: g.b_cs,
+                step: g.b_rs,
+                width,
+                steps: g.k,
+                to: copy,
+                stride,
+            });
+            let tile = Tile {
+                k: g.k,
+                a: g.a,
+                a_rs: g.a_rs,
+                a_cs: g.a_cs,
+                b: copy,
+                b_rs: stride as isize,
+                c: g.c.add(from),
+                c_rs: g.c_rs,
+                tail: 0,
+                accumulate: false,
+                stream: false,
+            };
+            strip(kernels, &tile, g.m, nv, width);
+            from += width;
+        }
+    }
+}
+
+/// All rows of one strip of `width` columns, in tiles as even as they can be.
+#[inline(always)]
+unsafe fn strip<T: Float>(kernels: &Kernels<T>, first: &Tile<T>, m: usize, nv: usize, width: usize) {
+    let mut tile = *first;
+    tile.tail = width - (nv - 1) * kernels.lanes;
+    let (unit, masked) = (tile.a_rs == 1, tile.tail < kernels.lanes);
+    let mut tiles = m.div_ceil(kernels.max_rows(nv));
+    let mut rows = m;
+    while rows > 0 {
+        let mr = rows.div_ceil(tiles);
+        // SAFETY: mr rows of this strip remain.
+        unsafe { kernels.tile(mr, nv, unit, masked)(&tile) };
+        tile.a = tile.a.wrapping_offset(mr as isize * tile.a_rs);
+        tile.c = tile.c.wrapping_offset(mr as isize * tile.c_rs);
+        rows -= mr;
+        tiles -= 1;
+    }
+}

@@ -1,0 +1,22 @@
+//! The work the kernels really do, for predicting their time.
+
+use super::Float;
+use crate::isa::Level;
+
+/// Floating-point operations that [`super::small`] and [`super::packed`] execute for an `m×k · k×n`
+/// product of `dtype`-byte elements: the lanes past the last column count, rows are never padded
+/// (there is a tile for every number of rows).
+///
+/// ```
+/// use steersman_cpu::isa::Level;
+/// use steersman_cpu::matmul::padded_flops;
+/// // Four f32 lanes in a baseline vector: 10 columns cost as much as 12.
+/// assert_eq!(padded_flops(Level::Baseline, 4, 10, 10, 10), 2.0 * 10.0 * 10.0 * 12.0);
+/// ```
+///
+/// # Panics
+/// If the CPU lacks `level`.
+pub fn padded_flops(level: Level, dtype: usize, m: usize, k: usize, n: usize) -> f64 {
+    let lanes = if dtype == 8 { f64::kernels(level).lanes } else { f32::kernels(level).lanes };
+    2.0 * m as f64 * k as f64 * n.next_multiple_of(lanes) as f64
+}
