@@ -24,6 +24,10 @@ pub struct Kernels<T: 'static> {
     pub(super) lanes: usize,
     /// `tiles[nv - 1][mr - 1]`: tiles of `nv` vectors and `mr` rows.
     pub(super) tiles: &'static [&'static [Variants<T>]],
+    /// `ahead[mr - 1]`: tiles of [`Kernels::ahead_vectors`] that fetch the next columns of `b`.
+    pub(super) ahead: &'static [TileFn<T>],
+    /// Vectors across in the tiles of [`Kernels::ahead`].
+    pub(super) ahead_vectors: usize,
     /// Vectors across in the tile of the packed product.
     pub(super) packed_vectors: usize,
     /// Copies one panel.
@@ -62,10 +66,10 @@ macro_rules! level_functions {
 
             $(#[target_feature(enable = $features)])?
             pub(super) unsafe fn micro<
-                V: Vector, const MR: usize, const NV: usize, const UNIT: bool, const MASKED: bool,
+                V: Vector, const MR: usize, const NV: usize, const UNIT: bool, const MASKED: bool, const AHEAD: bool,
             >(t: &Tile<V::T>) {
                 // SAFETY: the caller's promise is the same.
-                unsafe { tile::<V, MR, NV, UNIT, MASKED>(t) }
+                unsafe { tile::<V, MR, NV, UNIT, MASKED, AHEAD>(t) }
             }
 
             $(#[target_feature(enable = $features)])?
@@ -95,15 +99,17 @@ level_functions!(avx2, "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt");
 level_functions!(avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt");
 
 macro_rules! table {
-    ($module:ident, $v:ty, $packed:expr, $($nv:literal: [$($mr:literal)*]),*) => {
+    ($module:ident, $v:ty, $packed:expr, ahead $av:literal: [$($ar:literal)*], $($nv:literal: [$($mr:literal)*]),*) => {
         Kernels {
             lanes: <$v as Vector>::LANES,
             packed_vectors: $packed,
+            ahead: &[$($module::micro::<$v, $ar, $av, false, false, true>),*],
+            ahead_vectors: $av,
             tiles: &[$(&[$([
-                $module::micro::<$v, $mr, $nv, false, false>,
-                $module::micro::<$v, $mr, $nv, false, true>,
-                $module::micro::<$v, $mr, $nv, true, false>,
-                $module::micro::<$v, $mr, $nv, true, true>,
+                $module::micro::<$v, $mr, $nv, false, false, false>,
+                $module::micro::<$v, $mr, $nv, false, true, false>,
+                $module::micro::<$v, $mr, $nv, true, false, false>,
+                $module::micro::<$v, $mr, $nv, true, true, false>,
             ]),*]),*],
             pack: $module::pack::<$v>,
             dots: $module::dots::<$v>,
@@ -119,19 +125,19 @@ macro_rules! tables {
             fn table(level: Level) -> &'static Kernels<$t> {
                 // Sixteen registers hold 12 sums, 2 or 3 vectors of b and one of a.
                 static BASELINE: Kernels<$t> = table!(
-                    baseline, $baseline, 2,
+                    baseline, $baseline, 2, ahead 2: [1 2 3 4 5 6],
                     1: [1 2 3 4 5 6 7 8 9 10 11 12], 2: [1 2 3 4 5 6], 3: [1 2 3 4]
                 );
                 #[cfg(target_arch = "x86_64")]
                 {
                     use std::arch::x86_64::{$avx2, $avx512};
                     static AVX2: Kernels<$t> = table!(
-                        avx2, $avx2, 2,
+                        avx2, $avx2, 2, ahead 2: [1 2 3 4 5 6],
                         1: [1 2 3 4 5 6 7 8 9 10 11 12], 2: [1 2 3 4 5 6], 3: [1 2 3 4]
                     );
                     // Thirty-two registers: up to 28 sums.
                     static AVX512: Kernels<$t> = table!(
-                        avx512, $avx512, 2,
+                        avx512, $avx512, 2, ahead 3: [1 2 3 4 5 6 7 8 9],
                         1: [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16],
                         2: [1 2 3 4 5 6 7 8 9 10 11 12 13 14],
                         3: [1 2 3 4 5 6 7 8 9],

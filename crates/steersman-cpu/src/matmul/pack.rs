@@ -25,7 +25,7 @@ pub(super) struct Panel<T> {
     pub stride: usize,
 }
 
-/// Steps transposed at a time: their source lines and the panel's lines stay in the first cache.
+/// Steps copied at a time: their source lines and the panel's lines stay in the first cache.
 const STEPS: usize = 16;
 
 /// Copies one panel.
@@ -41,19 +41,57 @@ pub(super) unsafe fn pack_panel<V: Vector>(p: &Panel<V::T>) {
             rows::<V>(p);
             return;
         }
+        if p.step == 1 && p.width >= V::SQUARE && p.steps >= V::SQUARE {
+            squares::<V>(p);
+        } else {
+            one_by_one(p);
+        }
+        if p.width < p.stride {
+            for s in 0..p.steps {
+                for i in p.width..p.stride {
+                    *p.to.add(s * p.stride + i) = V::T::ZERO;
+                }
+            }
+        }
+    }
+}
+
+/// Steps are contiguous: squares are transposed in registers, the last ones overlapping those before.
+#[inline(always)]
+unsafe fn squares<V: Vector>(p: &Panel<V::T>) {
+    // SAFETY: every square lies inside the panel: both sides are at least a square long.
+    unsafe {
+        let mut s = 0;
+        loop {
+            let from = p.from.add(s);
+            let to = p.to.add(s * p.stride);
+            let mut i = 0;
+            loop {
+                V::transpose(from.offset(i as isize * p.item), p.item, to.add(i), p.stride);
+                if i + V::SQUARE == p.width {
+                    break;
+                }
+                i = (i + V::SQUARE).min(p.width - V::SQUARE);
+            }
+            if s + V::SQUARE == p.steps {
+                break;
+            }
+            s = (s + V::SQUARE).min(p.steps - V::SQUARE);
+        }
+    }
+}
+
+/// Any strides.
+#[inline(always)]
+unsafe fn one_by_one<T: Element>(p: &Panel<T>) {
+    // SAFETY: items stay below width, steps below steps.
+    unsafe {
         for start in (0..p.steps).step_by(STEPS) {
             let end = p.steps.min(start + STEPS);
             for i in 0..p.width {
                 let from = p.from.offset(i as isize * p.item);
                 for s in start..end {
                     *p.to.add(s * p.stride + i) = *from.offset(s as isize * p.step);
-                }
-            }
-        }
-        if p.width < p.stride {
-            for s in 0..p.steps {
-                for i in p.width..p.stride {
-                    *p.to.add(s * p.stride + i) = V::T::ZERO;
                 }
             }
         }

@@ -9,6 +9,8 @@ use crate::isa::Level;
 /// Steps of `k` taken over all of `c` before the next ones: this many rows of `b` are this many pages
 /// at most, which the first-level TLB (64 entries or more) holds.
 const PAGES: usize = 64;
+/// Bytes of `b` from which it is not in the second-level cache.
+const LARGE_B: usize = 1 << 20;
 /// Up to this many steps the whole `k` is taken at once.
 const WHOLE_K: usize = 320;
 
@@ -51,7 +53,8 @@ pub(super) fn strip_vectors<T>(kernels: &Kernels<T>, rows: usize, left: usize) -
 }
 
 unsafe fn direct<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>) {
-    let block = if g.k <= WHOLE_K { g.k } else { PAGES };
+    let large = g.k * g.n * size_of::<T>() > LARGE_B;
+    let block = if g.k <= WHOLE_K && !large { g.k } else { PAGES };
     // SAFETY: strips and blocks stay inside the operands.
     unsafe {
         for from in (0..g.k).step_by(block) {
@@ -67,12 +70,22 @@ unsafe fn direct<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>) {
                 tail: 0,
                 accumulate: from > 0,
                 stream: false,
+                fetch_c: false,
             };
             let mut columns = g.n;
+            if large {
+                let width = kernels.ahead_vectors * kernels.lanes;
+                while columns >= width {
+                    strip(kernels, &tile, g.m, kernels.ahead_vectors, width, true);
+                    tile.b = tile.b.wrapping_add(width);
+                    tile.c = tile.c.wrapping_add(width);
+                    columns -= width;
+                }
+            }
             while columns > 0 {
                 let nv = strip_vectors(kernels, g.m, columns.div_ceil(kernels.lanes));
                 let width = columns.min(nv * kernels.lanes);
-                strip(kernels, &tile, g.m, nv, width);
+                strip(kernels, &tile, g.m, nv, width, false);
                 tile.b = tile.b.wrapping_add(width);
                 tile.c = tile.c.wrapping_add(width);
                 columns -= width;
@@ -113,16 +126,25 @@ unsafe fn by_strips<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>, scratch: &mut S
                 tail: 0,
                 accumulate: false,
                 stream: false,
+                fetch_c: false,
             };
-            strip(kernels, &tile, g.m, nv, width);
+            strip(kernels, &tile, g.m, nv, width, false);
             from += width;
         }
     }
 }
 
-/// All rows of one strip of `width` columns, in tiles as even as they can be.
+/// All rows of one strip of `width` columns, in tiles as even as they can be. `ahead`: the first tile
+/// fetches the strip that follows; the strip is then [`Kernels::ahead_vectors`] whole vectors.
 #[inline(always)]
-unsafe fn strip<T: Float>(kernels: &Kernels<T>, first: &Tile<T>, m: usize, nv: usize, width: usize) {
+unsafe fn strip<T: Float>(
+    kernels: &Kernels<T>,
+    first: &Tile<T>,
+    m: usize,
+    nv: usize,
+    width: usize,
+    ahead: bool,
+) {
     let mut tile = *first;
     tile.tail = width - (nv - 1) * kernels.lanes;
     let (unit, masked) = (tile.a_rs == 1, tile.tail < kernels.lanes);
@@ -130,8 +152,9 @@ unsafe fn strip<T: Float>(kernels: &Kernels<T>, first: &Tile<T>, m: usize, nv: u
     let mut rows = m;
     while rows > 0 {
         let mr = rows.div_ceil(tiles);
+        let run = if ahead && rows == m { kernels.ahead[mr - 1] } else { kernels.tile(mr, nv, unit, masked) };
         // SAFETY: mr rows of this strip remain.
-        unsafe { kernels.tile(mr, nv, unit, masked)(&tile) };
+        unsafe { run(&tile) };
         tile.a = tile.a.wrapping_offset(mr as isize * tile.a_rs);
         tile.c = tile.c.wrapping_offset(mr as isize * tile.c_rs);
         rows -= mr;

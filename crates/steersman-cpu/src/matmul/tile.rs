@@ -30,6 +30,8 @@ pub(super) struct Tile<T> {
     pub accumulate: bool,
     /// Write past the caches; `c` and `c_rs` must be multiples of a vector, `accumulate` false.
     pub stream: bool,
+    /// Fetch the tile of `c` while `k` runs: it is not in a near cache.
+    pub fetch_c: bool,
 }
 
 /// Repeats a block with a constant `$i`, so that register arrays are indexed by constants whatever
@@ -61,8 +63,20 @@ fn opaque<T>(p: *const T) -> *const T {
     p
 }
 
+/// Asks for the cache line at `p`; any address is allowed.
+#[inline(always)]
+fn fetch<T>(p: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that never faults.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(p.cast())
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _no_stable_hint = p;
+}
+
 /// Computes one tile of exactly `MR` rows and `NV` vectors. `UNIT`: `a_rs` is 1. `MASKED`: the last
-/// vector has only `tail` lanes.
+/// vector has only `tail` lanes. `AHEAD`: fetch the columns of `b` that follow this tile's.
 ///
 /// # Safety
 /// The CPU has the vector's instruction set; the operands are valid at the tile's size and strides.
@@ -73,6 +87,7 @@ pub(super) unsafe fn tile<
     const NV: usize,
     const UNIT: bool,
     const MASKED: bool,
+    const AHEAD: bool,
 >(
     t: &Tile<V::T>,
 ) {
@@ -85,6 +100,13 @@ pub(super) unsafe fn tile<
         let mut a = [t.a; 6];
         if !UNIT {
             unroll!(G < MR.div_ceil(3), 6, { a[G] = opaque(t.a.offset(3 * G as isize * a_rs)) });
+        }
+        if t.fetch_c {
+            unroll!(I < MR, 16, {
+                unroll!(J < NV, 4, {
+                    fetch(t.c.wrapping_offset(I as isize * t.c_rs).wrapping_add(J * V::LANES))
+                });
+            });
         }
         let mut b = t.b;
         for _ in 0..t.k {
@@ -101,6 +123,9 @@ pub(super) unsafe fn tile<
                 let x = V::splat(x);
                 unroll!(J < NV, 4, { acc[I][J] = x.fma(row[J], acc[I][J]) });
             });
+            if AHEAD {
+                unroll!(J < NV, 4, { fetch(b.wrapping_add((NV + J) * V::LANES)) });
+            }
             b = b.wrapping_offset(b_rs);
             if UNIT {
                 a[0] = a[0].wrapping_offset(a_cs);

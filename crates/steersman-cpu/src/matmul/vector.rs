@@ -39,6 +39,10 @@ pub(super) unsafe trait Vector: Copy {
     unsafe fn sum(self) -> Self::T;
     /// The first `lanes` lanes.
     unsafe fn mask(lanes: usize) -> Self::Mask;
+    /// Side of the square that [`Vector::transpose`] moves.
+    const SQUARE: usize;
+    /// Writes `from[i * line + p]` to `to[p * stride + i]` for all `i` and `p` below [`Vector::SQUARE`].
+    unsafe fn transpose(from: *const Self::T, line: isize, to: *mut Self::T, stride: usize);
 }
 
 /// `N` lanes as an array: what the compiler makes of it is SSE2 or NEON, or plain scalars elsewhere.
@@ -123,6 +127,20 @@ macro_rules! portable {
             unsafe fn mask(lanes: usize) -> usize {
                 lanes
             }
+            const SQUARE: usize = 4;
+            #[inline(always)]
+            unsafe fn transpose(from: *const $t, line: isize, to: *mut $t, stride: usize) {
+                // SAFETY: the caller has the square at both ends.
+                unsafe {
+                    let lines: [[$t; 4]; 4] = std::array::from_fn(|i| {
+                        from.offset(i as isize * line).cast::<[$t; 4]>().read_unaligned()
+                    });
+                    for p in 0..4 {
+                        let step = [lines[0][p], lines[1][p], lines[2][p], lines[3][p]];
+                        to.add(p * stride).cast::<[$t; 4]>().write_unaligned(step);
+                    }
+                }
+            }
         }
     };
 }
@@ -136,7 +154,7 @@ mod x86 {
 
     macro_rules! avx512 {
         ($v:ty, $t:ty, $n:expr, $mask:ty, $zero:ident, $set1:ident, $load:ident, $maskz:ident, $store:ident,
-         $mstore:ident, $stream:ident, $fma:ident, $add:ident, $sum:ident) => {
+         $mstore:ident, $stream:ident, $fma:ident, $add:ident, $sum:ident, $square:ident) => {
             // SAFETY: one instruction each; masked ones do not touch memory outside the mask.
             unsafe impl Vector for $v {
                 type T = $t;
@@ -196,6 +214,12 @@ mod x86 {
                 unsafe fn mask(lanes: usize) -> $mask {
                     ((1u32 << lanes) - 1) as $mask
                 }
+                const SQUARE: usize = $n / 2;
+                #[inline(always)]
+                unsafe fn transpose(from: *const $t, line: isize, to: *mut $t, stride: usize) {
+                    // SAFETY: AVX2 comes with AVX-512; the caller has the square at both ends.
+                    unsafe { $square(from, line, to, stride) }
+                }
             }
         };
     }
@@ -213,7 +237,8 @@ mod x86 {
         _mm512_stream_ps,
         _mm512_fmadd_ps,
         _mm512_add_ps,
-        _mm512_reduce_add_ps
+        _mm512_reduce_add_ps,
+        square_of_8
     );
     avx512!(
         __m512d,
@@ -229,12 +254,13 @@ mod x86 {
         _mm512_stream_pd,
         _mm512_fmadd_pd,
         _mm512_add_pd,
-        _mm512_reduce_add_pd
+        _mm512_reduce_add_pd,
+        square_of_4
     );
 
     macro_rules! avx2 {
         ($v:ty, $t:ty, $n:expr, $zero:ident, $set1:ident, $load:ident, $mload:ident, $store:ident,
-         $mstore:ident, $stream:ident, $fma:ident, $add:ident, $words:expr) => {
+         $mstore:ident, $stream:ident, $fma:ident, $add:ident, $words:expr, $square:ident) => {
             // SAFETY: one instruction each; masked ones do not touch memory outside the mask.
             unsafe impl Vector for $v {
                 type T = $t;
@@ -297,6 +323,12 @@ mod x86 {
                     // SAFETY: as above, and the window starts inside the table.
                     unsafe { _mm256_loadu_si256(ONES_THEN_ZEROS.as_ptr().add(8 - $words * lanes).cast()) }
                 }
+                const SQUARE: usize = $n;
+                #[inline(always)]
+                unsafe fn transpose(from: *const $t, line: isize, to: *mut $t, stride: usize) {
+                    // SAFETY: as above; the caller has the square at both ends.
+                    unsafe { $square(from, line, to, stride) }
+                }
             }
         };
     }
@@ -313,7 +345,8 @@ mod x86 {
         _mm256_stream_ps,
         _mm256_fmadd_ps,
         _mm256_add_ps,
-        1
+        1,
+        square_of_8
     );
     avx2!(
         __m256d,
@@ -328,8 +361,48 @@ mod x86 {
         _mm256_stream_pd,
         _mm256_fmadd_pd,
         _mm256_add_pd,
-        2
+        2,
+        square_of_4
     );
+
+    /// Transposes 8×8 f32.
+    #[inline(always)]
+    unsafe fn square_of_8(from: *const f32, line: isize, to: *mut f32, stride: usize) {
+        // SAFETY: the caller has AVX2 and the square at both ends.
+        unsafe {
+            let at = |i: isize, p: usize| _mm_loadu_ps(from.offset(i * line).add(p));
+            // Lines i and i + 4 share a register, so that only 128-bit shuffles remain.
+            let pair = |i: isize, p: usize| {
+                _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(at(i, p)), at(i + 4, p))
+            };
+            for p in [0, 4] {
+                let (r0, r1, r2, r3) = (pair(0, p), pair(1, p), pair(2, p), pair(3, p));
+                let (low0, high0) = (_mm256_unpacklo_ps(r0, r1), _mm256_unpackhi_ps(r0, r1));
+                let (low1, high1) = (_mm256_unpacklo_ps(r2, r3), _mm256_unpackhi_ps(r2, r3));
+                _mm256_storeu_ps(to.add(p * stride), _mm256_shuffle_ps::<0x44>(low0, low1));
+                _mm256_storeu_ps(to.add((p + 1) * stride), _mm256_shuffle_ps::<0xEE>(low0, low1));
+                _mm256_storeu_ps(to.add((p + 2) * stride), _mm256_shuffle_ps::<0x44>(high0, high1));
+                _mm256_storeu_ps(to.add((p + 3) * stride), _mm256_shuffle_ps::<0xEE>(high0, high1));
+            }
+        }
+    }
+
+    /// Transposes 4×4 f64.
+    #[inline(always)]
+    unsafe fn square_of_4(from: *const f64, line: isize, to: *mut f64, stride: usize) {
+        // SAFETY: the caller has AVX2 and the square at both ends.
+        unsafe {
+            let at = |i: isize, p: usize| _mm_loadu_pd(from.offset(i * line).add(p));
+            let pair = |i: isize, p: usize| {
+                _mm256_insertf128_pd::<1>(_mm256_castpd128_pd256(at(i, p)), at(i + 2, p))
+            };
+            for p in [0, 2] {
+                let (r0, r1) = (pair(0, p), pair(1, p));
+                _mm256_storeu_pd(to.add(p * stride), _mm256_unpacklo_pd(r0, r1));
+                _mm256_storeu_pd(to.add((p + 1) * stride), _mm256_unpackhi_pd(r0, r1));
+            }
+        }
+    }
 
     /// A window of eight 32-bit words into this is the mask of the first lanes.
     static ONES_THEN_ZEROS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];

@@ -1,0 +1,187 @@
+//! Own products against their peers, interleaved in one process: prints times and the ratio of the
+//! best peer to our best (above 1 is ours).
+//!
+//! `cargo run --release -p steersman-cpu --example matmul_speed -- [f32|f64|all] [filter] [blas.so ...]`
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Instant;
+use steersman_cpu::isa::Level;
+use steersman_cpu::matmul::blas::Blas;
+use steersman_cpu::matmul::{
+    Blocks, Float, Gemm, Scratch, by_gemm_crate, by_matrixmultiply, gemv, packed, small,
+};
+
+type Product<'a, T> = Box<dyn FnMut(&Gemm<T>) + 'a>;
+
+/// Something that multiplies, and whether it is ours.
+struct Entry<'a, T> {
+    name: String,
+    own: bool,
+    run: Product<'a, T>,
+}
+
+/// What differs between f32 and f64 here.
+trait Peer: Float {
+    const NAME: &'static str;
+    unsafe fn blas(blas: &Blas, g: &Gemm<Self>);
+    unsafe fn faer(g: &Gemm<Self>);
+}
+
+macro_rules! peer {
+    ($t:ident, $blas:ident) => {
+        impl Peer for $t {
+            const NAME: &'static str = stringify!($t);
+            unsafe fn blas(blas: &Blas, g: &Gemm<Self>) {
+                // SAFETY: the caller's promise is the same.
+                unsafe { blas.$blas(g) }.expect("row-major operands are accepted");
+            }
+            unsafe fn faer(g: &Gemm<Self>) {
+                // SAFETY: the caller vouches for the operands at these strides.
+                unsafe {
+                    let a = faer::MatRef::from_raw_parts(g.a, g.m, g.k, g.a_rs, g.a_cs);
+                    let b = faer::MatRef::from_raw_parts(g.b, g.k, g.n, g.b_rs, g.b_cs);
+                    let c = faer::MatMut::from_raw_parts_mut(g.c, g.m, g.n, g.c_rs, 1);
+                    faer::linalg::matmul::matmul(c, faer::Accum::Replace, a, b, 1.0, faer::Par::Seq);
+                }
+            }
+        }
+    };
+}
+peer!(f32, sgemm);
+peer!(f64, dgemm);
+
+fn shapes() -> Vec<(usize, usize, usize)> {
+    let cubes = [1, 10, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256, 512, 1024, 2048];
+    let flat = [(1, 4096, 4096), (4096, 4096, 1), (8, 4096, 4096), (4096, 64, 4096)];
+    cubes.into_iter().map(|s| (s, s, s)).chain(flat).collect()
+}
+
+fn bench<T: Peer>(filter: &str, libraries: &[Blas]) {
+    let level = Level::best();
+    let mut blocks = Blocks::for_caches(32 << 10, 1 << 20, 8 << 20, size_of::<T>(), level);
+    if let Ok(given) = std::env::var("BLOCKS") {
+        let sizes: Vec<usize> = given.split(',').filter_map(|s| s.parse().ok()).collect();
+        blocks = Blocks { mc: sizes[0], kc: sizes[1], nc: sizes[2] };
+    }
+    println!("{blocks:?}");
+    for (m, k, n) in shapes() {
+        let shape = format!("{m}x{k}x{n}");
+        if !filter.is_empty()
+            && filter != "-"
+            && !filter.split(',').any(|f| f == shape || f == m.to_string() && m == n)
+        {
+            continue;
+        }
+        let fill =
+            |len: usize| (0..len).map(|i| T::from_f64((i * 37 % 101) as f64 / 101.0)).collect::<Vec<_>>();
+        let (a, b) = (fill(m * k), fill(k * n));
+        let mut c = vec![T::from_f64(0.0); m * n + 16];
+        let offset = c.as_ptr().align_offset(64);
+        let g = Gemm {
+            m,
+            k,
+            n,
+            a: a.as_ptr(),
+            a_rs: k as isize,
+            a_cs: 1,
+            b: b.as_ptr(),
+            b_rs: n as isize,
+            b_cs: 1,
+            c: c[offset..].as_mut_ptr(),
+            c_rs: n as isize,
+        };
+        let mut scratch = Scratch::new();
+        let mut entries: Vec<Entry<T>> = Vec::new();
+        let mut add = |name: &str, own: bool, run: Product<'_, T>| {
+            // SAFETY: lifetimes only: the closures end with this loop body.
+            let run = unsafe { std::mem::transmute::<Product<'_, T>, Product<'_, T>>(run) };
+            entries.push(Entry { name: name.to_owned(), own, run });
+        };
+        // SAFETY (all below): g describes the three vectors above.
+        if m * k * n <= 1 << 31 {
+            add("small", true, Box::new(move |g| unsafe { small(level, g) }));
+        }
+        if m * k * n >= 1000 {
+            add("packed", true, Box::new(|g| unsafe { packed(level, g, blocks, &mut scratch) }));
+        }
+        if m == 1 || n == 1 {
+            add("gemv", true, Box::new(move |g| unsafe { gemv(level, g) }));
+        }
+        add("gemm", false, Box::new(|g| unsafe { by_gemm_crate(g) }));
+        add("faer", false, Box::new(|g| unsafe { T::faer(g) }));
+        add("matrixmultiply", false, Box::new(|g| unsafe { by_matrixmultiply(g) }));
+        for blas in libraries {
+            add(blas.name(), false, Box::new(move |g| unsafe { T::blas(blas, g) }));
+        }
+        let times = measure(&mut entries, &g);
+        let best = |own: bool| {
+            let of = entries.iter().zip(&times).filter(|(e, _)| e.own == own);
+            of.map(|(e, t)| (*t, e.name.clone())).min_by(|x, y| x.0.total_cmp(&y.0)).expect("one of each")
+        };
+        let (ours, theirs) = (best(true), best(false));
+        print!("{} {shape:>14} ", T::NAME);
+        for (e, t) in entries.iter().zip(&times) {
+            print!(" {}={}", e.name, show(*t));
+        }
+        let rate = 2.0 * (m * k * n) as f64 / ours.0 / 1e9;
+        println!("  | {} / {} = {:.2}  {rate:.0} GF/s", theirs.1, ours.1, theirs.0 / ours.0);
+    }
+}
+
+fn show(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-6 => format!("{:.0}ns", s * 1e9),
+        s if s < 1e-3 => format!("{:.2}us", s * 1e6),
+        s => format!("{:.2}ms", s * 1e3),
+    }
+}
+
+/// Best time of each, over many interleaved rounds. The best, not the median: other programs share
+/// this machine.
+fn measure<T: Peer>(entries: &mut [Entry<T>], g: &Gemm<T>) -> Vec<f64> {
+    let mut best = vec![f64::MAX; entries.len()];
+    let mut calls = Vec::new();
+    for entry in entries.iter_mut() {
+        (entry.run)(g);
+        let started = Instant::now();
+        (entry.run)(g);
+        calls.push((20e-6 / started.elapsed().as_secs_f64().max(20e-9)).ceil() as usize);
+    }
+    let started = Instant::now();
+    let mut rounds = 0;
+    while rounds < 5 || (started.elapsed().as_secs_f64() < 0.6 && rounds < 300) {
+        for (at, entry) in entries.iter_mut().enumerate() {
+            // The first call of a turn brings the operands back from whatever ran before.
+            (entry.run)(black_box(g));
+            let started = Instant::now();
+            for _ in 0..calls[at] {
+                (entry.run)(black_box(g));
+            }
+            best[at] = best[at].min(started.elapsed().as_secs_f64() / calls[at] as f64);
+        }
+        rounds += 1;
+    }
+    best
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let dtype = arguments.first().map_or("all", String::as_str);
+    let filter = arguments.get(1).map_or("", String::as_str);
+    let mut libraries: Vec<Blas> =
+        arguments.iter().skip(2).filter_map(|path| Blas::find(Some(Path::new(path)))).collect();
+    if libraries.is_empty() {
+        libraries.extend(Blas::find(None));
+    }
+    for blas in &libraries {
+        blas.set_threads(1);
+        println!("{}", blas.identity());
+    }
+    if dtype != "f64" {
+        bench::<f32>(filter, &libraries);
+    }
+    if dtype != "f32" {
+        bench::<f64>(filter, &libraries);
+    }
+}
