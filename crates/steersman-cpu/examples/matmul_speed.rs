@@ -1,7 +1,10 @@
 //! Own products against their peers, interleaved in one process: prints times and the ratio of the
 //! best peer to our best (above 1 is ours).
 //!
-//! `cargo run --release -p steersman-cpu --example matmul_speed -- [f32|f64|all] [filter] [blas.so ...]`
+//! `cargo run --release -p steersman-cpu --example matmul_speed -- [f32|f64|all] [shapes|-] [blas.so ...]`
+//!
+//! Shapes are `64` or `8x4096x4096`, separated by commas. In the environment: `LAYOUT` is `nn`, `nt`,
+//! `tn` or `tt` (which operands are transposed), `BLOCKS` is `mc,kc,nc` of the packed product.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -51,28 +54,31 @@ macro_rules! peer {
 peer!(f32, sgemm);
 peer!(f64, dgemm);
 
-fn shapes() -> Vec<(usize, usize, usize)> {
+/// The shapes of the comparison, or those asked for: `64,8x4096x4096`.
+fn shapes(filter: &str) -> Vec<(usize, usize, usize)> {
     let cubes = [1, 10, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256, 512, 1024, 2048];
     let flat = [(1, 4096, 4096), (4096, 4096, 1), (8, 4096, 4096), (4096, 64, 4096)];
-    cubes.into_iter().map(|s| (s, s, s)).chain(flat).collect()
+    if filter.is_empty() || filter == "-" {
+        return cubes.into_iter().map(|s| (s, s, s)).chain(flat).collect();
+    }
+    let shape = |text: &str| match text.split('x').map(str::parse).collect::<Result<Vec<_>, _>>().as_deref() {
+        Ok([s]) => Some((*s, *s, *s)),
+        Ok([m, k, n]) => Some((*m, *k, *n)),
+        _ => None,
+    };
+    filter.split(',').filter_map(shape).collect()
 }
 
-fn bench<T: Peer>(filter: &str, libraries: &[Blas]) {
+fn bench<T: Peer>(filter: &str, layout: &str, libraries: &[Blas]) {
     let level = Level::best();
-    let mut blocks = Blocks::for_caches(32 << 10, 1 << 20, 8 << 20, size_of::<T>(), level);
+    let mut blocks = Blocks::for_caches(32 << 10, 1 << 20, 16 << 20, size_of::<T>(), level);
     if let Ok(given) = std::env::var("BLOCKS") {
         let sizes: Vec<usize> = given.split(',').filter_map(|s| s.parse().ok()).collect();
         blocks = Blocks { mc: sizes[0], kc: sizes[1], nc: sizes[2] };
     }
     println!("{blocks:?}");
-    for (m, k, n) in shapes() {
+    for (m, k, n) in shapes(filter) {
         let shape = format!("{m}x{k}x{n}");
-        if !filter.is_empty()
-            && filter != "-"
-            && !filter.split(',').any(|f| f == shape || f == m.to_string() && m == n)
-        {
-            continue;
-        }
         let fill =
             |len: usize| (0..len).map(|i| T::from_f64((i * 37 % 101) as f64 / 101.0)).collect::<Vec<_>>();
         let (a, b) = (fill(m * k), fill(k * n));
@@ -83,11 +89,11 @@ fn bench<T: Peer>(filter: &str, libraries: &[Blas]) {
             k,
             n,
             a: a.as_ptr(),
-            a_rs: k as isize,
-            a_cs: 1,
+            a_rs: if layout.starts_with('t') { 1 } else { k as isize },
+            a_cs: if layout.starts_with('t') { m as isize } else { 1 },
             b: b.as_ptr(),
-            b_rs: n as isize,
-            b_cs: 1,
+            b_rs: if layout.ends_with('t') { 1 } else { n as isize },
+            b_cs: if layout.ends_with('t') { k as isize } else { 1 },
             c: c[offset..].as_mut_ptr(),
             c_rs: n as isize,
         };
@@ -169,6 +175,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let dtype = arguments.first().map_or("all", String::as_str);
     let filter = arguments.get(1).map_or("", String::as_str);
+    let layout = std::env::var("LAYOUT").unwrap_or_default();
     let mut libraries: Vec<Blas> =
         arguments.iter().skip(2).filter_map(|path| Blas::find(Some(Path::new(path)))).collect();
     if libraries.is_empty() {
@@ -179,9 +186,9 @@ fn main() {
         println!("{}", blas.identity());
     }
     if dtype != "f64" {
-        bench::<f32>(filter, &libraries);
+        bench::<f32>(filter, &layout, &libraries);
     }
     if dtype != "f32" {
-        bench::<f64>(filter, &libraries);
+        bench::<f64>(filter, &layout, &libraries);
     }
 }

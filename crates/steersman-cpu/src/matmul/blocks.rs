@@ -5,9 +5,10 @@ use crate::isa::Level;
 /// Block sizes of [`super::packed`]: `mc × kc` of `a` and `kc × nc` of `b` are copied at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Blocks {
-    /// Rows of `a` in a block: with `kc` it fills about half of the second-level cache.
+    /// Rows of `a` in a block: with `kc` it fills about a third of the second-level cache.
     pub mc: usize,
-    /// Steps of `k` in a block: one panel of `b` fills about two thirds of the first-level cache.
+    /// Steps of `k` in a block: one panel of `a` nearly fills the first-level cache. Shorter blocks cost
+    /// passes over `c`: 2048³ f32 on Zen 4 took 181 ms with 168, 168 ms with 256, 162 ms with 512.
     pub kc: usize,
     /// Columns of `b` in a block: with `kc` it fills part of the last-level cache.
     pub nc: usize,
@@ -17,15 +18,15 @@ impl Blocks {
     /// Sizes for a core with caches of these bytes (`l3` is the core's share), elements of `dtype`
     /// bytes, and the tiles of `level`.
     pub fn for_caches(l1: usize, l2: usize, l3: usize, dtype: usize, level: Level) -> Blocks {
-        let vector = match level {
-            Level::Baseline => 16,
-            Level::Avx2 => 32,
-            Level::Avx512 => 64,
+        // The tallest tile of the level; a's panel of it is read again for every panel of b.
+        let (rows, columns) = match level {
+            Level::Baseline => (6, 32 / dtype),
+            Level::Avx2 => (6, 64 / dtype),
+            Level::Avx512 => (14, 128 / dtype),
         };
-        let panel = 2 * vector;
-        let kc = (l1 * 2 / 3 / panel).clamp(64, 512) / 8 * 8;
-        let mc = (l2 / 2 / (kc * dtype)).clamp(24, 2048) / 12 * 12;
-        let nc = (l3 / 2 / (kc * dtype)).clamp(panel / dtype, 8192) / (panel / dtype) * (panel / dtype);
+        let kc = (l1 * 7 / 8 / (rows * dtype)).clamp(128, 512) / 8 * 8;
+        let mc = (l2 * 3 / 8 / (kc * dtype)).clamp(rows, 2048) / rows * rows;
+        let nc = (l3 / 2 / (kc * dtype)).clamp(columns, 8192) / columns * columns;
         Blocks { mc, kc, nc }
     }
 }
