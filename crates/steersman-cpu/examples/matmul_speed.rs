@@ -1,7 +1,7 @@
 //! Own products against their peers, interleaved in one process: prints times and the ratio of the
 //! best peer to our best (above 1 is ours).
 //!
-//! `cargo run --release -p steersman-cpu --example matmul_speed -- [f32|f64|all] [shapes|-] [blas.so ...]`
+//! `cargo run --release -p steersman-cpu --features faer --example matmul_speed -- [f32|f64|all] [shapes|-] [blas.so ...]`
 //!
 //! Shapes are `64` or `8x4096x4096`, separated by commas. In the environment: `LAYOUT` is `nn`, `nt`,
 //! `tn` or `tt` (which operands are transposed), `BLOCKS` is `mc,kc,nc` of the packed product.
@@ -28,6 +28,7 @@ struct Entry<'a, T> {
 trait Peer: Float {
     const NAME: &'static str;
     unsafe fn blas(blas: &Blas, g: &Gemm<Self>);
+    #[cfg(feature = "faer")]
     unsafe fn faer(g: &Gemm<Self>);
 }
 
@@ -39,6 +40,7 @@ macro_rules! peer {
                 // SAFETY: the caller's promise is the same.
                 unsafe { blas.$blas(g) }.expect("row-major operands are accepted");
             }
+            #[cfg(feature = "faer")]
             unsafe fn faer(g: &Gemm<Self>) {
                 // SAFETY: the caller vouches for the operands at these strides.
                 unsafe {
@@ -115,6 +117,7 @@ fn bench<T: Peer>(filter: &str, layout: &str, libraries: &[Blas]) {
             add("gemv", true, Box::new(move |g| unsafe { gemv(level, g) }));
         }
         add("gemm", false, Box::new(|g| unsafe { by_gemm_crate(g) }));
+        #[cfg(feature = "faer")]
         add("faer", false, Box::new(|g| unsafe { T::faer(g) }));
         add("matrixmultiply", false, Box::new(|g| unsafe { by_matrixmultiply(g) }));
         for blas in libraries {

@@ -227,6 +227,22 @@ fn products_larger_than_a_block_agree_with_the_reference() {
         Case::<f32>::new((65, 700, 130), la, lb, 0).check_all();
         Case::<f64>::new((130, 401, 67), la, lb, 1).check_all();
         Case::<f32>::new((8, 1024, 96), la, lb, 0).check_all();
+        Case::<f32>::new((71, 150, 7), la, lb, 2).check_all();
+        Case::<f64>::new((13, 150, 71), la, lb, 2).check_all();
+    }
+}
+
+#[test]
+fn operands_beyond_the_caches_agree_with_the_reference() {
+    // Large b with few and with many rows of c; then a c that is written past the caches.
+    let rows = Layout::Rows { pad: 0 };
+    Case::<f32>::new((5, 530, 515), rows, rows, 0).check_all();
+    Case::<f64>::new((41, 400, 350), rows, rows, 1).check_all();
+    let case = Case::<f32>::new((1026, 2, 8208), rows, rows, 0);
+    for level in Level::present() {
+        let blocks = Blocks::for_caches(32 << 10, 512 << 10, 2 << 20, 4, level);
+        // SAFETY: `check` describes buffers of the right size.
+        case.check(level.name(), |g| unsafe { packed(level, g, blocks, &mut Scratch::new()) });
     }
 }
 

@@ -139,13 +139,13 @@ unsafe fn dots<V: Vector, const L: usize>(l: &Lines<V::T>, at: usize) {
     // SAFETY: whole vectors stay below length, then one masked load covers the rest.
     unsafe {
         let from: [*const V::T; L] = std::array::from_fn(|i| l.from.offset((at + i) as isize * l.line));
-        let mut sums = [[V::zero(); PARTS]; L];
+        let mut sums = [[V::zero(); L]; PARTS];
         let mut i = 0;
         while i + PARTS * V::LANES <= l.length {
-            for part in 0..PARTS {
+            for (part, sums) in sums.iter_mut().enumerate() {
                 let x = V::load(l.x.add(i + part * V::LANES));
-                for line in 0..L {
-                    sums[line][part] = V::load(from[line].add(i + part * V::LANES)).fma(x, sums[line][part]);
+                for (line, sum) in sums.iter_mut().enumerate() {
+                    *sum = V::load(from[line].add(i + part * V::LANES)).fma(x, *sum);
                 }
             }
             i += PARTS * V::LANES;
@@ -153,13 +153,14 @@ unsafe fn dots<V: Vector, const L: usize>(l: &Lines<V::T>, at: usize) {
         while i < l.length {
             let mask = V::mask((l.length - i).min(V::LANES));
             let x = V::load_masked(l.x.add(i), mask);
-            for line in 0..L {
-                sums[line][0] = V::load_masked(from[line].add(i), mask).fma(x, sums[line][0]);
+            for (line, sum) in sums[0].iter_mut().enumerate() {
+                *sum = V::load_masked(from[line].add(i), mask).fma(x, *sum);
             }
             i += V::LANES;
         }
-        for (line, s) in sums.iter().enumerate() {
-            let sum = s[0].add(s[1]).add(s[2].add(s[3])).sum();
+        let [first, second, third, fourth] = sums;
+        for (line, sum) in first.into_iter().enumerate() {
+            let sum = sum.add(second[line]).add(third[line].add(fourth[line])).sum();
             *l.out.offset((at + line) as isize * l.out_stride) = sum;
         }
     }

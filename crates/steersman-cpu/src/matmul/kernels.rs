@@ -1,5 +1,6 @@
 //! The micro-kernels of each instruction set, as tables the loops pick from.
 
+use super::few::{Few, few_lines};
 use super::gemv::{Lines, axpy_lines, dot_lines};
 use super::pack::{Panel, pack_panel};
 use super::tile::{Tile, tile};
@@ -32,6 +33,8 @@ pub struct Kernels<T: 'static> {
     pub(super) packed_vectors: usize,
     /// Copies one panel.
     pub(super) pack: unsafe fn(&Panel<T>),
+    /// Dot products of contiguous lines with a few others.
+    pub(super) few: unsafe fn(&Few<T>),
     /// Dot products of contiguous lines with a vector.
     pub(super) dots: unsafe fn(&Lines<T>),
     /// Sum of contiguous lines, each times an element of a vector.
@@ -58,9 +61,9 @@ pub(super) trait Tables: Sized {
     fn table(level: Level) -> &'static Kernels<Self>;
 }
 
-/// Functions compiled with one set of target features.
+/// Functions compiled with one set of target features; `wide` is true where there are 32 registers.
 macro_rules! level_functions {
-    ($module:ident $(, $features:literal)?) => {
+    ($module:ident, $wide:literal $(, $features:literal)?) => {
         mod $module {
             use super::*;
 
@@ -79,6 +82,12 @@ macro_rules! level_functions {
             }
 
             $(#[target_feature(enable = $features)])?
+            pub(super) unsafe fn few<V: Vector>(t: &Few<V::T>) {
+                // SAFETY: the caller's promise is the same.
+                unsafe { few_lines::<V, $wide>(t) }
+            }
+
+            $(#[target_feature(enable = $features)])?
             pub(super) unsafe fn dots<V: Vector>(l: &Lines<V::T>) {
                 // SAFETY: the caller's promise is the same.
                 unsafe { dot_lines::<V>(l) }
@@ -92,11 +101,11 @@ macro_rules! level_functions {
         }
     };
 }
-level_functions!(baseline);
+level_functions!(baseline, false);
 #[cfg(target_arch = "x86_64")]
-level_functions!(avx2, "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt");
+level_functions!(avx2, false, "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt");
 #[cfg(target_arch = "x86_64")]
-level_functions!(avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt");
+level_functions!(avx512, true, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt");
 
 macro_rules! table {
     ($module:ident, $v:ty, $packed:expr, ahead $av:literal: [$($ar:literal)*], $($nv:literal: [$($mr:literal)*]),*) => {
@@ -112,6 +121,7 @@ macro_rules! table {
                 $module::micro::<$v, $mr, $nv, true, true, false>,
             ]),*]),*],
             pack: $module::pack::<$v>,
+            few: $module::few::<$v>,
             dots: $module::dots::<$v>,
             axpys: $module::axpys::<$v>,
         }

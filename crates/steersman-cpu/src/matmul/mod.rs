@@ -10,6 +10,7 @@
 //! | [`packed`] | large products: both operands copied into cache-sized blocks |
 //! | [`gemv`] | one row or one column of output |
 //! | [`by_gemm_crate`], [`by_matrixmultiply`], [`blas`] | what other people wrote |
+//! | [`amx`] | f32 products through bf16 tiles, where relaxed numerics are allowed |
 //!
 //! To use several threads, cut the product with [`split`] and run each part with its own [`Scratch`].
 //!
@@ -33,9 +34,11 @@
 //! Numerics: sums are reassociated (the error against exact arithmetic grows as `k · eps`), NaN and
 //! infinity propagate, `k = 0` writes zeros. `c` must not overlap `a` or `b`.
 
+pub mod amx;
 pub mod blas;
 mod blocks;
 mod element;
+mod few;
 mod foreign;
 mod gemv;
 mod kernels;

@@ -50,7 +50,7 @@ pub unsafe fn packed<T: Float>(level: Level, g: &Gemm<T>, blocks: Blocks, scratc
                 for i in (0..g.m).step_by(mc) {
                     let m = mc.min(g.m - i);
                     pack_a(kernels, g, (i, m), (p, k), pa);
-                    multiply(kernels, g, (i, m), (p, k), (j, n), (pa, pb), blocks, stream);
+                    multiply(kernels, g, (i, m), (p, k), (j, n), (pa, pb), (blocks.mc * blocks.kc, stream));
                 }
             }
         }
@@ -130,6 +130,8 @@ unsafe fn pack_a<T: Float>(
     }
 }
 
+/// Multiplies packed blocks: `near` elements of `b` fit beside `a`'s block in the second-level cache,
+/// `stream` writes `c` past the caches.
 unsafe fn multiply<T: Float>(
     kernels: &Kernels<T>,
     g: &Gemm<T>,
@@ -137,14 +139,13 @@ unsafe fn multiply<T: Float>(
     (p, k): (usize, usize),
     (j, n): (usize, usize),
     (pa, pb): (*const T, *const T),
-    blocks: Blocks,
-    stream: bool,
+    (near, stream): (usize, bool),
 ) {
     let nv = kernels.packed_vectors;
     let nr = nv * kernels.lanes;
     // As many columns of b as fit beside a's block in the second-level cache: c is then walked along
     // its rows, which spares page walks where k is short.
-    let chunk = (blocks.mc * blocks.kc / k / nr).max(1) * nr;
+    let chunk = (near / k / nr).max(1) * nr;
     for from in (0..n).step_by(chunk) {
         for (row, rows) in tiles(m, kernels.max_rows(nv)) {
             for column in (from..n.min(from + chunk)).step_by(nr) {

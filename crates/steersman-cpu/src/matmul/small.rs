@@ -1,5 +1,6 @@
 //! The product without packing: tiles straight from the operands' memory.
 
+use super::few::Few;
 use super::kernels::Kernels;
 use super::pack::Panel;
 use super::tile::Tile;
@@ -12,13 +13,12 @@ const LARGE_B: usize = 1 << 20;
 /// `c`, updated once for each dozen, stays near. 8×4096×4096 f32 on Zen 4 took 4.6 ms; 7.2 ms with 4
 /// rows, 6.8 ms with 32, 11 ms with all of `k` at once.
 const STREAMS: usize = 12;
-/// Rows of a large `b` read side by side otherwise: as many pages as a first-level TLB holds.
-const PAGES: usize = 64;
-/// Rows of `c` up to which updating it costs less than reading `b`.
+/// Rows of `c` up to which updating it again and again costs less than copying `b`.
 const FEW_ROWS: usize = 32;
 
-/// Computes `c = a · b` with no packing where `b`'s rows are contiguous; otherwise `b` is copied strip
-/// by strip into the thread's scratch. Right for every size, good for small ones.
+/// Computes `c = a · b` with no packing where `b` is near and its rows are contiguous, or where one
+/// operand is only a few lines; otherwise `b` is copied strip by strip into the thread's scratch. Right
+/// for every size, good for small ones.
 ///
 /// # Safety
 /// `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither `a` nor `b`.
@@ -29,22 +29,29 @@ pub unsafe fn small<T: Float>(level: Level, g: &Gemm<T>) {
     let kernels = T::kernels(level);
     // SAFETY: the caller's promise is the same.
     unsafe {
+        let large = g.k * g.n * size_of::<T>() > LARGE_B;
         if g.k == 0 {
             g.zero_c();
-        } else if g.b_cs == 1 {
-            direct(kernels, g);
+        } else if Few::suits(kernels, g) {
+            Few::multiply(kernels, g);
+        } else if g.b_cs == 1 && (!large || g.m <= FEW_ROWS) {
+            direct(kernels, g, large);
         } else {
             Scratch::with_local(|scratch| by_strips(kernels, g, scratch));
         }
     }
 }
 
+/// Whether rows of `a` fall on each other in the first-level cache: its ways lie 4 KiB apart.
+fn aliased<T>(g: &Gemm<T>) -> bool {
+    g.a_cs == 1 && (g.a_rs.unsigned_abs() * size_of::<T>()).is_multiple_of(4096)
+}
+
 /// Vectors in the next strip when `left` vectors remain: strips of two or three keep every register
-/// busy, four are for too few rows to do so otherwise.
+/// busy, four are for too few rows to do so otherwise, or for rows that must not be many at a time.
 #[inline(always)]
-pub(super) fn strip_vectors<T>(kernels: &Kernels<T>, rows: usize, left: usize) -> usize {
-    let most = kernels.tiles.len();
-    if rows <= 4 && most >= 4 && left >= 4 {
+fn strip_vectors<T>(kernels: &Kernels<T>, rows: usize, left: usize, aliased: bool) -> usize {
+    if kernels.tiles.len() >= 4 && left >= 4 && (rows <= 4 || aliased) {
         return 4;
     }
     match left {
@@ -55,13 +62,10 @@ pub(super) fn strip_vectors<T>(kernels: &Kernels<T>, rows: usize, left: usize) -
     }
 }
 
-unsafe fn direct<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>) {
-    let large = g.k * g.n * size_of::<T>() > LARGE_B;
-    let block = match large {
-        false => g.k,
-        true if g.m <= FEW_ROWS => STREAMS,
-        true => PAGES,
-    };
+/// `b` in place; `large`: it comes from far away.
+unsafe fn direct<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>, large: bool) {
+    let aliased = aliased(g);
+    let block = if large { STREAMS } else { g.k };
     // SAFETY: strips and blocks stay inside the operands.
     unsafe {
         for from in (0..g.k).step_by(block) {
@@ -90,7 +94,7 @@ unsafe fn direct<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>) {
                 }
             }
             while columns > 0 {
-                let nv = strip_vectors(kernels, g.m, columns.div_ceil(kernels.lanes));
+                let nv = strip_vectors(kernels, g.m, columns.div_ceil(kernels.lanes), aliased);
                 let width = columns.min(nv * kernels.lanes);
                 strip(kernels, &tile, g.m, nv, width, false);
                 tile.b = tile.b.wrapping_add(width);
@@ -101,15 +105,16 @@ unsafe fn direct<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>) {
     }
 }
 
-/// `b`'s columns are not contiguous: copy a strip of them, then run over it.
+/// `b`'s columns are not contiguous, or far away and used often: copy a strip of them, then run over it.
 unsafe fn by_strips<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>, scratch: &mut Scratch) {
+    let aliased = aliased(g);
     // SAFETY: strips stay inside the operands, the copy inside the scratch.
     unsafe {
         let widest = kernels.tiles.len() * kernels.lanes;
         let (copy, _) = scratch.pair::<T>(widest * g.k, 0);
         let mut from = 0;
         while from < g.n {
-            let nv = strip_vectors(kernels, g.m, (g.n - from).div_ceil(kernels.lanes));
+            let nv = strip_vectors(kernels, g.m, (g.n - from).div_ceil(kernels.lanes), aliased);
             let stride = nv * kernels.lanes;
             let width = stride.min(g.n - from);
             (kernels.pack)(&Panel {

@@ -39,7 +39,7 @@ pub(super) struct Tile<T> {
 macro_rules! unroll {
     ($i:ident < $n:expr, $max:tt, $body:block) => { unroll!(@ $max, $i, $n, $body) };
     (@ 4, $i:ident, $n:expr, $body:block) => { unroll!(@each $i, $n, $body, 0 1 2 3) };
-    (@ 6, $i:ident, $n:expr, $body:block) => { unroll!(@each $i, $n, $body, 0 1 2 3 4 5) };
+    (@ 8, $i:ident, $n:expr, $body:block) => { unroll!(@each $i, $n, $body, 0 1 2 3 4 5 6 7) };
     (@ 16, $i:ident, $n:expr, $body:block) => {
         unroll!(@each $i, $n, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
     };
@@ -47,21 +47,7 @@ macro_rules! unroll {
         $(if $x < $n { const $i: usize = $x; $body })*
     };
 }
-
-/// Hides where a pointer comes from, so that the compiler keeps it in a register of its own instead
-/// of recomputing (and spilling) one offset per row.
-#[inline(always)]
-fn opaque<T>(p: *const T) -> *const T {
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    {
-        let mut q = p;
-        // SAFETY: an empty instruction that returns its operand.
-        unsafe { std::arch::asm!("/* {0} */", inout(reg) q, options(pure, nomem, nostack, preserves_flags)) };
-        q
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    p
-}
+pub(super) use unroll;
 
 /// Asks for the cache line at `p`; any address is allowed.
 #[inline(always)]
@@ -96,11 +82,6 @@ pub(super) unsafe fn tile<
         let mask = V::mask(if MASKED { t.tail } else { 0 });
         let mut acc = [[V::zero(); NV]; MR];
         let (a_rs, a_cs, b_rs) = (t.a_rs, t.a_cs, t.b_rs);
-        // One pointer for every three rows: x86 addresses p, p + rs and p + 2·rs without help.
-        let mut a = [t.a; 6];
-        if !UNIT {
-            unroll!(G < MR.div_ceil(3), 6, { a[G] = opaque(t.a.offset(3 * G as isize * a_rs)) });
-        }
         if t.fetch_c {
             unroll!(I < MR, 16, {
                 unroll!(J < NV, 4, {
@@ -108,7 +89,7 @@ pub(super) unsafe fn tile<
                 });
             });
         }
-        let mut b = t.b;
+        let (mut a, mut b) = (t.a, t.b);
         for _ in 0..t.k {
             let mut row = [V::zero(); NV];
             unroll!(J < NV, 4, {
@@ -119,7 +100,7 @@ pub(super) unsafe fn tile<
                 };
             });
             unroll!(I < MR, 16, {
-                let x = if UNIT { *a[0].add(I) } else { *a[I / 3].offset((I % 3) as isize * a_rs) };
+                let x = if UNIT { *a.add(I) } else { *a.offset(I as isize * a_rs) };
                 let x = V::splat(x);
                 unroll!(J < NV, 4, { acc[I][J] = x.fma(row[J], acc[I][J]) });
             });
@@ -127,11 +108,7 @@ pub(super) unsafe fn tile<
                 unroll!(J < NV, 4, { fetch(b.wrapping_add((NV + J) * V::LANES)) });
             }
             b = b.wrapping_offset(b_rs);
-            if UNIT {
-                a[0] = a[0].wrapping_offset(a_cs);
-            } else {
-                unroll!(G < MR.div_ceil(3), 6, { a[G] = a[G].wrapping_offset(a_cs) });
-            }
+            a = a.wrapping_offset(a_cs);
         }
         let mut c = t.c;
         unroll!(I < MR, 16, {
