@@ -4,16 +4,54 @@
 //! `cargo run --release -p steersman-cpu --features faer --example matmul_speed -- [f32|f64|all] [shapes|-] [blas.so ...]`
 //!
 //! Shapes are `64` or `8x4096x4096`, separated by commas. In the environment: `LAYOUT` is `nn`, `nt`,
-//! `tn` or `tt` (which operands are transposed), `BLOCKS` is `mc,kc,nc` of the packed product.
+//! `tn` or `tt` (which operands are transposed), `BLOCKS` is `mc,kc,nc` of the packed product, `THREADS`
+//! is 1 or 2 (ours, split over a helper that spins, and the BLAS libraries).
 
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use steersman_cpu::isa::Level;
 use steersman_cpu::matmul::blas::Blas;
 use steersman_cpu::matmul::{
-    Blocks, Float, Gemm, Scratch, by_gemm_crate, by_matrixmultiply, gemv, packed, small,
+    Blocks, Float, Gemm, Scratch, by_gemm_crate, by_matrixmultiply, gemv, packed, small, split,
 };
+
+/// A second thread that spins for work, so that handing over costs a fraction of a microsecond.
+#[derive(Default)]
+struct Helper {
+    /// Odd while there is work.
+    turn: AtomicUsize,
+    stop: AtomicBool,
+    work: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Helper {
+    fn spin(&self) {
+        while !self.stop.load(Ordering::Relaxed) {
+            if self.turn.load(Ordering::Acquire) % 2 == 1 {
+                let work = self.work.lock().expect("no work panics").take().expect("an odd turn has work");
+                work();
+                self.turn.fetch_add(1, Ordering::Release);
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Runs `product` on both halves of `g` at the same time.
+    fn both<T: Float>(&self, g: &Gemm<T>, product: impl Fn(&Gemm<T>) + Copy + Send + 'static) {
+        let parts: Vec<Gemm<T>> = split(g, 2, 14).collect();
+        if let Some(&part) = parts.get(1) {
+            *self.work.lock().expect("no work panics") = Some(Box::new(move || product(&part)));
+            self.turn.fetch_add(1, Ordering::Release);
+        }
+        parts.first().inspect(|part| product(part));
+        while self.turn.load(Ordering::Acquire) % 2 == 1 {
+            std::hint::spin_loop();
+        }
+    }
+}
 
 type Product<'a, T> = Box<dyn FnMut(&Gemm<T>) + 'a>;
 
@@ -71,7 +109,7 @@ fn shapes(filter: &str) -> Vec<(usize, usize, usize)> {
     filter.split(',').filter_map(shape).collect()
 }
 
-fn bench<T: Peer>(filter: &str, layout: &str, libraries: &[Blas]) {
+fn bench<T: Peer>(filter: &str, layout: &str, libraries: &[Blas], helper: Option<&Helper>) {
     let level = Level::best();
     let mut blocks = Blocks::for_caches(32 << 10, 1 << 20, 16 << 20, size_of::<T>(), level);
     if let Ok(given) = std::env::var("BLOCKS") {
@@ -99,7 +137,6 @@ fn bench<T: Peer>(filter: &str, layout: &str, libraries: &[Blas]) {
             c: c[offset..].as_mut_ptr(),
             c_rs: n as isize,
         };
-        let mut scratch = Scratch::new();
         let mut entries: Vec<Entry<T>> = Vec::new();
         let mut add = |name: &str, own: bool, run: Product<'_, T>| {
             // SAFETY: lifetimes only: the closures end with this loop body.
@@ -107,14 +144,25 @@ fn bench<T: Peer>(filter: &str, layout: &str, libraries: &[Blas]) {
             entries.push(Entry { name: name.to_owned(), own, run });
         };
         // SAFETY (all below): g describes the three vectors above.
+        let run_small = move |g: &Gemm<T>| unsafe { small(level, g) };
+        let run_packed =
+            move |g: &Gemm<T>| Scratch::with_local(|scratch| unsafe { packed(level, g, blocks, scratch) });
+        let run_gemv = move |g: &Gemm<T>| unsafe { gemv(level, g) };
+        if let Some(helper) = helper {
+            add("small", true, Box::new(move |g| helper.both(g, run_small)));
+            add("packed", true, Box::new(move |g| helper.both(g, run_packed)));
+            if m == 1 || n == 1 {
+                add("gemv", true, Box::new(move |g| helper.both(g, run_gemv)));
+            }
+        }
         if m * k * n <= 1 << 31 {
-            add("small", true, Box::new(move |g| unsafe { small(level, g) }));
+            add("small", true, Box::new(run_small));
         }
         if m * k * n >= 1000 {
-            add("packed", true, Box::new(|g| unsafe { packed(level, g, blocks, &mut scratch) }));
+            add("packed", true, Box::new(run_packed));
         }
         if m == 1 || n == 1 {
-            add("gemv", true, Box::new(move |g| unsafe { gemv(level, g) }));
+            add("gemv", true, Box::new(run_gemv));
         }
         add("gemm", false, Box::new(|g| unsafe { by_gemm_crate(g) }));
         #[cfg(feature = "faer")]
@@ -184,14 +232,23 @@ fn main() {
     if libraries.is_empty() {
         libraries.extend(Blas::find(None));
     }
+    let threads = if std::env::var("THREADS").is_ok_and(|t| t == "2") { 2 } else { 1 };
     for blas in &libraries {
-        blas.set_threads(1);
+        blas.set_threads(threads);
         println!("{}", blas.identity());
     }
-    if dtype != "f64" {
-        bench::<f32>(filter, &layout, &libraries);
-    }
-    if dtype != "f32" {
-        bench::<f64>(filter, &layout, &libraries);
-    }
+    let helper = Helper::default();
+    std::thread::scope(|scope| {
+        if threads == 2 {
+            scope.spawn(|| helper.spin());
+        }
+        let helping = (threads == 2).then_some(&helper);
+        if dtype != "f64" {
+            bench::<f32>(filter, &layout, &libraries, helping);
+        }
+        if dtype != "f32" {
+            bench::<f64>(filter, &layout, &libraries, helping);
+        }
+        helper.stop.store(true, Ordering::Relaxed);
+    });
 }

@@ -3,8 +3,8 @@
 //! Operands are rounded to bf16 (8 significant bits), products and sums are f32. Ask first, then call:
 //!
 //! ```
-//! use steersman_cpu::matmul::amx;
-//! if amx::available() {
+//! use steersman_cpu::matmul::amx::Amx;
+//! if Amx::available() {
 //!     println!("bf16 tiles run here");
 //! }
 //! ```
@@ -47,12 +47,23 @@ pub struct Bf16Gemm {
     pub c_rs: isize,
 }
 
-/// Whether this CPU has AMX with bf16 and the system lets this process use it. Asked once.
-pub fn available() -> bool {
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    return unit::available();
-    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-    false
+// SAFETY: a description of memory, not an owner; the unsafe kernel states who may touch what.
+unsafe impl Send for Bf16Gemm {}
+// SAFETY: as above; a shared reference gives only a copy of the description.
+unsafe impl Sync for Bf16Gemm {}
+
+/// The matrix unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Amx;
+
+impl Amx {
+    /// Whether this CPU has AMX with bf16 and the system lets this process use it. Asked once.
+    pub fn available() -> bool {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        return unit::available();
+        #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+        false
+    }
 }
 
 /// Computes `c = a · b` with operands rounded to bf16.
@@ -61,9 +72,9 @@ pub fn available() -> bool {
 /// `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither `a` nor `b`.
 ///
 /// # Panics
-/// If AMX is not [`available`].
+/// If AMX is not [`Amx::available`].
 pub unsafe fn matmul_f32(g: &Gemm<f32>, scratch: &mut Scratch) {
-    assert!(available(), "AMX is not available: a kernel for it must not be offered");
+    assert!(Amx::available(), "AMX is not available: a kernel for it must not be offered");
     let a = View { from: g.a.cast::<f32>(), rs: g.a_rs, cs: g.a_cs };
     let b = View { from: g.b.cast::<f32>(), rs: g.b_rs, cs: g.b_cs };
     // SAFETY: the caller's promise is the same.
@@ -76,9 +87,9 @@ pub unsafe fn matmul_f32(g: &Gemm<f32>, scratch: &mut Scratch) {
 /// `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither `a` nor `b`.
 ///
 /// # Panics
-/// If AMX is not [`available`].
+/// If AMX is not [`Amx::available`].
 pub unsafe fn matmul_bf16(g: &Bf16Gemm, scratch: &mut Scratch) {
-    assert!(available(), "AMX is not available: a kernel for it must not be offered");
+    assert!(Amx::available(), "AMX is not available: a kernel for it must not be offered");
     let a = View { from: g.a, rs: g.a_rs, cs: g.a_cs };
     let b = View { from: g.b, rs: g.b_rs, cs: g.b_cs };
     // SAFETY: the caller's promise is the same.
@@ -147,7 +158,7 @@ unsafe fn multiply<S: Bf16>(
     let (rows, columns) = (m.min(MC).next_multiple_of(SIDE), n.min(NC).next_multiple_of(SIDE));
     let (pa, pb) = scratch.pair::<u16>(rows * depth, columns * depth);
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    let _tiles = available().then(unit::Configured::new);
+    let _tiles = Amx::available().then(unit::Configured::new);
     // SAFETY: blocks stay inside the operands, packed panels inside the scratch.
     unsafe {
         for j in (0..n).step_by(NC) {
@@ -283,7 +294,7 @@ mod tests {
 
     #[test]
     fn the_unit_agrees_with_plain_loops_where_there_is_one() {
-        if !available() {
+        if !Amx::available() {
             println!("skipped: no AMX");
             return;
         }

@@ -14,7 +14,7 @@ const TILE_DATA: libc::c_ulong = 18;
 /// Tile configuration and tile data in XCR0.
 const TILE_STATE: u64 = 1 << 17 | 1 << 18;
 
-/// See [`super::available`].
+/// See [`super::Amx::available`].
 pub(super) fn available() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| cpu_has_it() && system_saves_it() && kernel_permits_it())
