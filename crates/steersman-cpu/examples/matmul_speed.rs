@@ -4,7 +4,8 @@
 //! `cargo run --release -p steersman-cpu --features faer --example matmul_speed -- [f32|f64|all] [shapes|-] [blas.so ...]`
 //!
 //! Shapes are `64` or `8x4096x4096`, separated by commas. In the environment: `LAYOUT` is `nn`, `nt`,
-//! `tn` or `tt` (which operands are transposed), `BLOCKS` is `mc,kc,nc` of the packed product, `THREADS`
+//! `tn` or `tt` (which operands are transposed), `BLOCKS` is `mc,kc,nc` of the packed product,
+//! `LEVEL` is `sse2`, `avx2` or `avx512` (ours only), `THREADS`
 //! is 1 or 2 (ours, split over a helper that spins, and the BLAS libraries).
 
 use std::hint::black_box;
@@ -110,7 +111,8 @@ fn shapes(filter: &str) -> Vec<(usize, usize, usize)> {
 }
 
 fn bench<T: Peer>(filter: &str, layout: &str, libraries: &[Blas], helper: Option<&Helper>) {
-    let level = Level::best();
+    let asked = std::env::var("LEVEL").unwrap_or_default();
+    let level = Level::present().find(|level| level.name() == asked).unwrap_or(Level::best());
     let mut blocks = Blocks::for_caches(32 << 10, 1 << 20, 16 << 20, size_of::<T>(), level);
     if let Ok(given) = std::env::var("BLOCKS") {
         let sizes: Vec<usize> = given.split(',').filter_map(|s| s.parse().ok()).collect();

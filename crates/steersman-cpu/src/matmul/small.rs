@@ -62,6 +62,16 @@ fn strip_vectors<T>(kernels: &Kernels<T>, rows: usize, left: usize, aliased: boo
     }
 }
 
+/// The kernels for the last columns and how many those are: none unless half a vector holds them.
+#[inline(always)]
+fn half_vector<T>(kernels: &Kernels<T>, n: usize) -> (&Kernels<T>, usize) {
+    let tail = n % kernels.lanes;
+    match kernels.half {
+        Some(half) if tail <= half.lanes => (half, tail),
+        _ => (kernels, 0),
+    }
+}
+
 /// `b` in place; `large`: it comes from far away.
 unsafe fn direct<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>, large: bool) {
     let aliased = aliased(g);
@@ -83,7 +93,8 @@ unsafe fn direct<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>, large: bool) {
                 stream: false,
                 fetch_c: false,
             };
-            let mut columns = g.n;
+            let (half, last) = half_vector(kernels, g.n);
+            let mut columns = g.n - last;
             if large {
                 let width = kernels.ahead_vectors * kernels.lanes;
                 while columns >= width {
@@ -100,6 +111,9 @@ unsafe fn direct<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>, large: bool) {
                 tile.b = tile.b.wrapping_add(width);
                 tile.c = tile.c.wrapping_add(width);
                 columns -= width;
+            }
+            if last > 0 {
+                strip(half, &tile, g.m, 1, last, false);
             }
         }
     }

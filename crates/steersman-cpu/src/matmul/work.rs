@@ -5,7 +5,8 @@ use crate::isa::Level;
 
 /// Floating-point operations that [`super::small`] and [`super::packed`] execute for an `m×k · k×n`
 /// product of `dtype`-byte elements: the lanes past the last column count, rows are never padded
-/// (there is a tile for every number of rows).
+/// (there is a tile for every number of rows). AVX-512 ends a row with half a vector if that is enough;
+/// only `packed` does not, which is half a vector more in a row of many.
 ///
 /// ```
 /// use steersman_cpu::isa::Level;
@@ -17,6 +18,13 @@ use crate::isa::Level;
 /// # Panics
 /// If the CPU lacks `level`.
 pub fn padded_flops(level: Level, dtype: usize, m: usize, k: usize, n: usize) -> f64 {
-    let lanes = if dtype == 8 { f64::kernels(level).lanes } else { f32::kernels(level).lanes };
-    2.0 * m as f64 * k as f64 * n.next_multiple_of(lanes) as f64
+    fn columns<T: Float>(level: Level, n: usize) -> usize {
+        let kernels = T::kernels(level);
+        match kernels.half {
+            Some(half) if n % kernels.lanes <= half.lanes => n.next_multiple_of(half.lanes),
+            _ => n.next_multiple_of(kernels.lanes),
+        }
+    }
+    let columns = if dtype == 8 { columns::<f64>(level, n) } else { columns::<f32>(level, n) };
+    2.0 * m as f64 * k as f64 * columns as f64
 }
