@@ -31,10 +31,11 @@ pub(super) struct Lines<T> {
 /// Computes `c = a · b` where one of `m`, `n` is 1.
 ///
 /// # Safety
-/// `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither `a` nor `b`.
+/// The CPU has `level`. `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither
+/// `a` nor `b`.
 ///
 /// # Panics
-/// If neither `m` nor `n` is 1, or the CPU lacks `level`.
+/// If neither `m` nor `n` is 1.
 pub unsafe fn gemv<T: Float>(level: Level, g: &Gemm<T>) {
     assert!(g.m == 1 || g.n == 1, "gemv takes one row or one column, not {}×{}", g.m, g.n);
     let kernels = T::kernels(level);

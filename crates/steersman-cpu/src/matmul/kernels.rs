@@ -59,7 +59,7 @@ impl<T> Kernels<T> {
 }
 
 /// The tables of one element type.
-pub(super) trait Tables: Sized {
+pub(super) trait Tables: Sized + 'static {
     /// The table of `level`, or of the baseline where the architecture has no such level.
     fn table(level: Level) -> &'static Kernels<Self>;
 }

@@ -16,10 +16,8 @@ const STREAM_FROM: usize = 32 << 20;
 /// Computes `c = a · b` from packed blocks. Any strides; no allocation once `scratch` has grown.
 ///
 /// # Safety
-/// `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither `a` nor `b`.
-///
-/// # Panics
-/// If the CPU lacks `level`.
+/// The CPU has `level`. `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither
+/// `a` nor `b`.
 pub unsafe fn packed<T: Float>(level: Level, g: &Gemm<T>, blocks: Blocks, scratch: &mut Scratch) {
     let kernels = T::kernels(level);
     if g.m == 0 || g.n == 0 {

@@ -21,10 +21,8 @@ const FEW_ROWS: usize = 32;
 /// for every size, good for small ones.
 ///
 /// # Safety
-/// `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither `a` nor `b`.
-///
-/// # Panics
-/// If the CPU lacks `level`.
+/// The CPU has `level`. `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither
+/// `a` nor `b`.
 pub unsafe fn small<T: Float>(level: Level, g: &Gemm<T>) {
     let kernels = T::kernels(level);
     // SAFETY: the caller's promise is the same.

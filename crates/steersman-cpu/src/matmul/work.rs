@@ -1,6 +1,6 @@
 //! The work the kernels really do, for predicting their time.
 
-use super::Float;
+use super::kernels::Tables;
 use crate::isa::Level;
 
 /// Floating-point operations that [`super::small`] and [`super::packed`] execute for an `m×k · k×n`
@@ -14,12 +14,9 @@ use crate::isa::Level;
 /// // Four f32 lanes in a baseline vector: 10 columns cost as much as 12.
 /// assert_eq!(padded_flops(Level::Baseline, 4, 10, 10, 10), 2.0 * 10.0 * 10.0 * 12.0);
 /// ```
-///
-/// # Panics
-/// If the CPU lacks `level`.
 pub fn padded_flops(level: Level, dtype: usize, m: usize, k: usize, n: usize) -> f64 {
-    fn columns<T: Float>(level: Level, n: usize) -> usize {
-        let kernels = T::kernels(level);
+    fn columns<T: Tables>(level: Level, n: usize) -> usize {
+        let kernels = T::table(level);
         match kernels.half {
             Some(half) if n % kernels.lanes <= half.lanes => n.next_multiple_of(half.lanes),
             _ => n.next_multiple_of(kernels.lanes),
