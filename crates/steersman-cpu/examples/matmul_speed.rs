@@ -25,6 +25,8 @@ struct Helper {
     /// Odd while there is work.
     turn: AtomicUsize,
     stop: AtomicBool,
+    /// Whether it may spin: it would take a core from a peer's own threads.
+    awake: AtomicBool,
     work: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -36,13 +38,17 @@ impl Helper {
                 work();
                 self.turn.fetch_add(1, Ordering::Release);
             }
-            std::hint::spin_loop();
+            if self.awake.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            } else {
+                std::thread::sleep(std::time::Duration::from_micros(100));
+            }
         }
     }
 
     /// Runs `product` on both halves of `g` at the same time.
     fn both<T: Float>(&self, g: &Gemm<T>, product: impl Fn(&Gemm<T>) + Copy + Send + 'static) {
-        let parts: Vec<Gemm<T>> = split(g, 2, 14).collect();
+        let parts: Vec<Gemm<T>> = split(g, 2, 16).collect();
         if let Some(&part) = parts.get(1) {
             *self.work.lock().expect("no work panics") = Some(Box::new(move || product(&part)));
             self.turn.fetch_add(1, Ordering::Release);
@@ -173,7 +179,7 @@ fn bench<T: Peer>(filter: &str, layout: &str, libraries: &[Blas], helper: Option
         for blas in libraries {
             add(blas.name(), false, Box::new(move |g| unsafe { T::blas(blas, g) }));
         }
-        let times = measure(&mut entries, &g);
+        let times = measure(&mut entries, &g, helper);
         let best = |own: bool| {
             let of = entries.iter().zip(&times).filter(|(e, _)| e.own == own);
             of.map(|(e, t)| (*t, e.name.clone())).min_by(|x, y| x.0.total_cmp(&y.0)).expect("one of each")
@@ -198,26 +204,30 @@ fn show(seconds: f64) -> String {
 
 /// Best time of each, over many interleaved rounds. The best, not the median: other programs share
 /// this machine.
-fn measure<T: Peer>(entries: &mut [Entry<T>], g: &Gemm<T>) -> Vec<f64> {
+fn measure<T: Peer>(entries: &mut [Entry<T>], g: &Gemm<T>, helper: Option<&Helper>) -> Vec<f64> {
     let mut best = vec![f64::MAX; entries.len()];
-    let mut calls = Vec::new();
-    for entry in entries.iter_mut() {
-        (entry.run)(g);
-        let started = Instant::now();
-        (entry.run)(g);
-        calls.push((20e-6 / started.elapsed().as_secs_f64().max(20e-9)).ceil() as usize);
-    }
+    // BLAS pools spin on for up to a fifth of a second after a call: few long turns with pauses.
+    let (turns, most) = if helper.is_some() { (10, 2) } else { (1, 300) };
     let started = Instant::now();
     let mut rounds = 0;
-    while rounds < 5 || (started.elapsed().as_secs_f64() < 0.6 && rounds < 300) {
+    while rounds < most.min(5) || (started.elapsed().as_secs_f64() < 0.6 && rounds < most) {
         for (at, entry) in entries.iter_mut().enumerate() {
-            // The first call of a turn brings the operands back from whatever ran before.
-            (entry.run)(black_box(g));
-            let started = Instant::now();
-            for _ in 0..calls[at] {
-                (entry.run)(black_box(g));
+            if let Some(helper) = helper {
+                helper.awake.store(entry.own, Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_millis(250));
             }
-            best[at] = best[at].min(started.elapsed().as_secs_f64() / calls[at] as f64);
+            // The first calls of a turn bring the operands back from whatever ran before.
+            (entry.run)(black_box(g));
+            let once = Instant::now();
+            (entry.run)(black_box(g));
+            let calls = (20e-6 / once.elapsed().as_secs_f64().max(20e-9)).ceil() as usize;
+            for _ in 0..turns {
+                let started = Instant::now();
+                for _ in 0..calls {
+                    (entry.run)(black_box(g));
+                }
+                best[at] = best[at].min(started.elapsed().as_secs_f64() / calls as f64);
+            }
         }
         rounds += 1;
     }

@@ -5,7 +5,8 @@ use super::Gemm;
 /// Cuts `g` into at most `parts` products that write disjoint pieces of `c`: strips of rows or of
 /// columns, whichever is cut more evenly (rows when equal: a strip of rows is contiguous in `c`).
 ///
-/// Every strip but the last is a multiple of `grain` rows or columns: give the micro-tile's size.
+/// Every strip but the last is a multiple of `grain` rows or columns: 16 keeps columns on whole vectors
+/// and cache lines; rows need no more, because there is a tile for every number of rows.
 pub fn split<T>(g: &Gemm<T>, parts: usize, grain: usize) -> impl Iterator<Item = Gemm<T>> + use<T> {
     let g = Gemm { ..*g };
     let grain = grain.max(1);
