@@ -6,3 +6,4 @@ pub mod math;
 pub mod memory;
 pub mod probe;
 pub mod threads;
+pub mod matmul;

@@ -1,0 +1,221 @@
+//! Matrix times vector and vector times matrix: bound by reading the matrix once.
+
+use super::vector::Vector;
+use super::{Float, Gemm, Scratch};
+use crate::isa::Level;
+
+/// A matrix as lines of contiguous elements, times a vector.
+///
+/// As dot products: `out[l * out_stride] = Σ_i lines[l * line + i] · x[i]` over `length` elements.
+/// As sums: `out[i] = Σ_l lines[l * line + i] · x[l * x_stride]` over `count` lines.
+#[derive(Clone, Copy)]
+pub(super) struct Lines<T> {
+    /// First element of the first line.
+    pub from: *const T,
+    /// Elements between lines.
+    pub line: isize,
+    /// Lines.
+    pub count: usize,
+    /// Elements in a line.
+    pub length: usize,
+    /// The vector; contiguous for dot products.
+    pub x: *const T,
+    /// Elements between elements of the vector, for sums.
+    pub x_stride: isize,
+    /// The result; contiguous for sums.
+    pub out: *mut T,
+    /// Elements between results, for dot products.
+    pub out_stride: isize,
+}
+
+/// Computes `c = a · b` where one of `m`, `n` is 1.
+///
+/// # Safety
+/// The CPU has `level`. `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither
+/// `a` nor `b`.
+///
+/// # Panics
+/// If neither `m` nor `n` is 1.
+pub unsafe fn gemv<T: Float>(level: Level, g: &Gemm<T>) {
+    assert!(g.m == 1 || g.n == 1, "gemv takes one row or one column, not {}×{}", g.m, g.n);
+    let kernels = T::kernels(level);
+    // Whether m or n is 1: outputs, strides of the matrix along outputs and along k, the vector, the
+    // stride of the result.
+    let (outputs, matrix, out_step, k_step, x, x_step, c_step) = if g.m == 1 {
+        (g.n, g.b, g.b_cs, g.b_rs, g.a, g.a_cs, 1)
+    } else {
+        (g.m, g.a, g.a_rs, g.a_cs, g.b, g.b_rs, g.c_rs)
+    };
+    // SAFETY: each branch reads outputs × k of the matrix, k of the vector, writes outputs results.
+    unsafe {
+        if g.k == 0 {
+            g.zero_c();
+        } else if k_step == 1 {
+            let mut lines = Lines {
+                from: matrix,
+                line: out_step,
+                count: outputs,
+                length: g.k,
+                x,
+                x_stride: 1,
+                out: g.c,
+                out_stride: c_step,
+            };
+            if x_step == 1 {
+                (kernels.dots)(&lines);
+            } else {
+                Scratch::with_local(|scratch| {
+                    let (copy, _) = scratch.pair::<T>(g.k, 0);
+                    for p in 0..g.k {
+                        *copy.add(p) = *x.offset(p as isize * x_step);
+                    }
+                    lines.x = copy;
+                    (kernels.dots)(&lines);
+                });
+            }
+        } else if out_step == 1 {
+            let mut lines = Lines {
+                from: matrix,
+                line: k_step,
+                count: g.k,
+                length: outputs,
+                x,
+                x_stride: x_step,
+                out: g.c,
+                out_stride: 1,
+            };
+            if c_step == 1 {
+                (kernels.axpys)(&lines);
+            } else {
+                Scratch::with_local(|scratch| {
+                    let (sums, _) = scratch.pair::<T>(outputs, 0);
+                    lines.out = sums;
+                    (kernels.axpys)(&lines);
+                    for o in 0..outputs {
+                        *g.c.offset(o as isize * c_step) = *sums.add(o);
+                    }
+                });
+            }
+        } else {
+            for o in 0..outputs {
+                let mut sum = T::ZERO;
+                for p in 0..g.k as isize {
+                    let at = matrix.offset(o as isize * out_step + p * k_step);
+                    sum = T::mul_acc(sum, *at, *x.offset(p * x_step));
+                }
+                *g.c.offset(o as isize * c_step) = sum;
+            }
+        }
+    }
+}
+
+/// Lines read side by side in the dot form.
+const DOTS: usize = 4;
+/// Vectors of each line summed apart in the dot form: with four lines, enough sums to hide the
+/// latency of an addition.
+const PARTS: usize = 4;
+
+/// The dot form.
+///
+/// # Safety
+/// The lines, the vector and the results are valid; the CPU has the vector's instruction set.
+#[inline(always)]
+pub(super) unsafe fn dot_lines<V: Vector>(l: &Lines<V::T>) {
+    // SAFETY: groups of lines stay below count.
+    unsafe {
+        let mut at = 0;
+        while at + DOTS <= l.count {
+            dots::<V, DOTS>(l, at);
+            at += DOTS;
+        }
+        while at < l.count {
+            dots::<V, 1>(l, at);
+            at += 1;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn dots<V: Vector, const L: usize>(l: &Lines<V::T>, at: usize) {
+    // SAFETY: whole vectors stay below length, then one masked load covers the rest.
+    unsafe {
+        let from: [*const V::T; L] = std::array::from_fn(|i| l.from.offset((at + i) as isize * l.line));
+        let mut sums = [[V::zero(); L]; PARTS];
+        let mut i = 0;
+        while i + PARTS * V::LANES <= l.length {
+            for (part, sums) in sums.iter_mut().enumerate() {
+                let x = V::load(l.x.add(i + part * V::LANES));
+                for (line, sum) in sums.iter_mut().enumerate() {
+                    *sum = V::load(from[line].add(i + part * V::LANES)).fma(x, *sum);
+                }
+            }
+            i += PARTS * V::LANES;
+        }
+        while i < l.length {
+            let mask = V::mask((l.length - i).min(V::LANES));
+            let x = V::load_masked(l.x.add(i), mask);
+            for (line, sum) in sums[0].iter_mut().enumerate() {
+                *sum = V::load_masked(from[line].add(i), mask).fma(x, *sum);
+            }
+            i += V::LANES;
+        }
+        let [first, second, third, fourth] = sums;
+        for (line, sum) in first.into_iter().enumerate() {
+            let sum = sum.add(second[line]).add(third[line].add(fourth[line])).sum();
+            *l.out.offset((at + line) as isize * l.out_stride) = sum;
+        }
+    }
+}
+
+/// Lines added at a time in the sum form: `out` is read and written once for these.
+const SUMS: usize = 8;
+
+/// The sum form.
+///
+/// # Safety
+/// The lines, the vector and the results are valid; the CPU has the vector's instruction set.
+#[inline(always)]
+pub(super) unsafe fn axpy_lines<V: Vector>(l: &Lines<V::T>) {
+    // SAFETY: groups of lines stay below count.
+    unsafe {
+        let mut at = 0;
+        while at + SUMS <= l.count {
+            sums::<V, SUMS>(l, at);
+            at += SUMS;
+        }
+        while at < l.count {
+            sums::<V, 1>(l, at);
+            at += 1;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn sums<V: Vector, const L: usize>(l: &Lines<V::T>, at: usize) {
+    // SAFETY: whole vectors stay below length, then one masked load and store cover the rest.
+    unsafe {
+        let from: [*const V::T; L] = std::array::from_fn(|i| l.from.offset((at + i) as isize * l.line));
+        let x: [V; L] = std::array::from_fn(|i| V::splat(*l.x.offset((at + i) as isize * l.x_stride)));
+        let mut i = 0;
+        while i < l.length {
+            let left = l.length - i;
+            let mask = V::mask(left.min(V::LANES));
+            let whole = left >= V::LANES;
+            let mut sum = match (at == 0, whole) {
+                (true, _) => V::zero(),
+                (false, true) => V::load(l.out.add(i)),
+                (false, false) => V::load_masked(l.out.add(i), mask),
+            };
+            for line in 0..L {
+                let p = from[line].add(i);
+                sum = if whole { V::load(p) } else { V::load_masked(p, mask) }.fma(x[line], sum);
+            }
+            if whole {
+                sum.store(l.out.add(i))
+            } else {
+                sum.store_masked(l.out.add(i), mask)
+            }
+            i += V::LANES;
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The product without packing: tiles straight from the operands' memory.
+
+use super::few::Few;
+use super::kernels::Kernels;
+use super::pack::Panel;
+use super::tile::Tile;
+use super::{Float, Gemm, Scratch};
+use crate::isa::Level;
+
+/// Bytes of `b` from which it is not in the second-level cache.
+const LARGE_B: usize = 1 << 20;
+/// Rows of a large `b` read side by side when `c` has few rows: `b` is then a dozen long streams, and
+/// `c`, updated once for each dozen, stays near. 8×4096×4096 f32 on Zen 4 took 4.6 ms; 7.2 ms with 4
+/// rows, 6.8 ms with 32, 11 ms with all of `k` at once.
+const STREAMS: usize = 12;
+/// Rows of `c` up to which updating it again and again costs less than copying `b`.
+const FEW_ROWS: usize = 32;
+
+/// Computes `c = a · b` with no packing where `b` is near and its rows are contiguous, or where one
+/// operand is only a few lines; otherwise `b` is copied strip by strip into the thread's scratch. Right
+/// for every size, good for small ones.
+///
+/// # Safety
+/// The CPU has `level`. `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither
+/// `a` nor `b`.
+pub unsafe fn small<T: Float>(level: Level, g: &Gemm<T>) {
+    let kernels = T::kernels(level);
+    // SAFETY: the caller's promise is the same.
+    unsafe {
+        let large = g.k * g.n * size_of::<T>() > LARGE_B;
+        if g.k == 0 {
+            g.zero_c();
+        } else if Few::suits(kernels, g) {
+            Few::multiply(kernels, g);
+        } else if g.b_cs == 1 && (!large || g.m <= FEW_ROWS) {
+            direct(kernels, g, large);
+        } else {
+            Scratch::with_local(|scratch| by_strips(kernels, g, scratch));
+        }
+    }
+}
+
+/// Whether rows of `a` fall on each other in the first-level cache: its ways lie 4 KiB apart.
+fn aliased<T>(g: &Gemm<T>) -> bool {
+    g.a_cs == 1 && (g.a_rs.unsigned_abs() * size_of::<T>()).is_multiple_of(4096)
+}
+
+/// Vectors in the next strip when `left` vectors remain: strips of two or three keep every register
+/// busy, four are for too few rows to do so otherwise, or for rows that must not be many at a time.
+#[inline(always)]
+fn strip_vectors<T>(kernels: &Kernels<T>, rows: usize, left: usize, aliased: bool) -> usize {
+    if kernels.tiles.len() >= 4 && left >= 4 && (rows <= 4 || aliased) {
+        return 4;
+    }
+    match left {
+        0..=3 => left,
+        4 => 2,
+        _ if rows <= kernels.max_rows(3) || left % 2 == 1 => 3,
+        _ => 2,
+    }
+}
+
+/// The kernels for the last columns and how many those are: none unless half a vector holds them.
+#[inline(always)]
+fn half_vector<T>(kernels: &Kernels<T>, n: usize) -> (&Kernels<T>, usize) {
+    let tail = n % kernels.lanes;
+    match kernels.half {
+        Some(half) if tail <= half.lanes => (half, tail),
+        _ => (kernels, 0),
+    }
+}
+
+/// `b` in place; `large`: it comes from far away.
+unsafe fn direct<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>, large: bool) {
+    let aliased = aliased(g);
+    let block = if large { STREAMS } else { g.k };
+    // SAFETY: strips and blocks stay inside the operands.
+    unsafe {
+        for from in (0..g.k).step_by(block) {
+            let mut tile = Tile {
+                k: block.min(g.k - from),
+                a: g.a.offset(from as isize * g.a_cs),
+                a_rs: g.a_rs,
+                a_cs: g.a_cs,
+                b: g.b.offset(from as isize * g.b_rs),
+                b_rs: g.b_rs,
+                c: g.c,
+                c_rs: g.c_rs,
+                tail: 0,
+                accumulate: from > 0,
+                stream: false,
+                fetch_c: false,
+            };
+            let (half, last) = half_vector(kernels, g.n);
+            let mut columns = g.n - last;
+            if large {
+                let width = kernels.ahead_vectors * kernels.lanes;
+                while columns >= width {
+                    strip(kernels, &tile, g.m, kernels.ahead_vectors, width, true);
+                    tile.b = tile.b.wrapping_add(width);
+                    tile.c = tile.c.wrapping_add(width);
+                    columns -= width;
+                }
+            }
+            while columns > 0 {
+                let nv = strip_vectors(kernels, g.m, columns.div_ceil(kernels.lanes), aliased);
+                let width = columns.min(nv * kernels.lanes);
+                strip(kernels, &tile, g.m, nv, width, false);
+                tile.b = tile.b.wrapping_add(width);
+                tile.c = tile.c.wrapping_add(width);
+                columns -= width;
+            }
+            if last > 0 {
+                strip(half, &tile, g.m, 1, last, false);
+            }
+        }
+    }
+}
+
+/// `b`'s columns are not contiguous, or far away and used often: copy a strip of them, then run over it.
+unsafe fn by_strips<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>, scratch: &mut Scratch) {
+    let aliased = aliased(g);
+    // SAFETY: strips stay inside the operands, the copy inside the scratch.
+    unsafe {
+        let widest = kernels.tiles.len() * kernels.lanes;
+        let (copy, _) = scratch.pair::<T>(widest * g.k, 0);
+        let mut from = 0;
+        while from < g.n {
+            let nv = strip_vectors(kernels, g.m, (g.n - from).div_ceil(kernels.lanes), aliased);
+            let stride = nv * kernels.lanes;
+            let width = stride.min(g.n - from);
+            (kernels.pack)(&Panel {
+                from: g.b.offset(from as isize * g.b_cs),
+                item: g.b_cs,
+                step: g.b_rs,
+                width,
+                steps: g.k,
+                to: copy,
+                stride,
+            });
+            let tile = Tile {
+                k: g.k,
+                a: g.a,
+                a_rs: g.a_rs,
+                a_cs: g.a_cs,
+                b: copy,
+                b_rs: stride as isize,
+                c: g.c.add(from),
+                c_rs: g.c_rs,
+                tail: 0,
+                accumulate: false,
+                stream: false,
+                fetch_c: false,
+            };
+            strip(kernels, &tile, g.m, nv, width, false);
+            from += width;
+        }
+    }
+}
+
+/// All rows of one strip of `width` columns, in tiles as even as they can be. `ahead`: the first tile
+/// fetches the strip that follows; the strip is then [`Kernels::ahead_vectors`] whole vectors.
+#[inline(always)]
+unsafe fn strip<T: Float>(
+    kernels: &Kernels<T>,
+    first: &Tile<T>,
+    m: usize,
+    nv: usize,
+    width: usize,
+    ahead: bool,
+) {
+    let mut tile = *first;
+    tile.tail = width - (nv - 1) * kernels.lanes;
+    let (unit, masked) = (tile.a_rs == 1, tile.tail < kernels.lanes);
+    let mut tiles = m.div_ceil(kernels.max_rows(nv));
+    let mut rows = m;
+    while rows > 0 {
+        let mr = rows.div_ceil(tiles);
+        let run = if ahead && rows == m { kernels.ahead[mr - 1] } else { kernels.tile(mr, nv, unit, masked) };
+        // SAFETY: mr rows of this strip remain.
+        unsafe { run(&tile) };
+        tile.a = tile.a.wrapping_offset(mr as isize * tile.a_rs);
+        tile.c = tile.c.wrapping_offset(mr as isize * tile.c_rs);
+        rows -= mr;
+        tiles -= 1;
+    }
+}
