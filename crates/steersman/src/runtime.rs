@@ -254,7 +254,7 @@ impl Inner {
                     return Ok(decision);
                 }
                 Ok(Err(e)) => (Offence::Failed, e.to_string()),
-                Err(panic) => (Offence::Panicked, format!("panicked: {}", crate::panic_text(&panic))),
+                Err(panic) => (Offence::Panicked, format!("panicked: {}", crate::panic_text(&*panic))),
             };
             let name = kernel.name().to_string();
             self.engine.quarantine(decision.variant().kernel, w, offence, why.clone());

@@ -51,7 +51,7 @@ pub fn contest(rig: &mut dyn Rig, variants: &[Variant], how: &Contest, running: 
                 Ok(Ok(Some(seconds))) => s.samples.push(seconds),
                 Ok(Ok(None)) => {}
                 Ok(Err(why)) => s.failed = Some(why),
-                Err(panic) => s.failed = Some(format!("panicked: {}", panic_text(&panic))),
+                Err(panic) => s.failed = Some(format!("panicked: {}", panic_text(&*panic))),
             }
         }
     }
