@@ -7,6 +7,7 @@ pub mod knobs;
 pub mod log;
 pub mod op;
 pub mod units;
+pub mod wisdom;
 pub mod workload;
 
 pub use device::{Device, DeviceId, Identity, Place};
@@ -15,4 +16,5 @@ pub use kernel::{Address, Io, Kernel, KernelError, NumericClass, ParamList, Para
 pub use knobs::{KnobError, Knobs};
 pub use op::{Axes, BinaryOp, MAX_RANK, Op, OpClass, Perm, ReduceOp, TernaryOp, UnaryOp};
 pub use units::{Bytes, Seconds};
+pub use wisdom::Wisdom;
 pub use workload::{Dims, Key, Layout, Operand, Strides, Workload, WorkloadError};

@@ -121,17 +121,27 @@ pub struct Entry {
     /// Why.
     pub reason: ReasonCode,
     /// The time it was thought to take, in seconds.
+    #[serde(deserialize_with = "number_or_unknown")]
     pub predicted_s: f64,
     /// Lower end of the 90% interval.
+    #[serde(deserialize_with = "number_or_unknown")]
     pub low_s: f64,
     /// Upper end of the 90% interval.
+    #[serde(deserialize_with = "number_or_unknown")]
     pub high_s: f64,
     /// The time it took, if it was timed.
     pub measured_s: Option<f64>,
     /// Belief that it is the best, 0 to 1.
+    #[serde(deserialize_with = "number_or_unknown")]
     pub confidence: f64,
     /// Anything else a reader should know.
     pub note: Option<String>,
+}
+
+/// JSON has no infinity or NaN: they are written as null, and come back as NaN.
+fn number_or_unknown<'de, D: serde::Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+    let number: Option<f64> = serde::Deserialize::deserialize(d)?;
+    Ok(number.unwrap_or(f64::NAN))
 }
 
 impl Default for Entry {
