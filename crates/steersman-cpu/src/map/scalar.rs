@@ -34,6 +34,10 @@ impl Kernel for Scalar {
         self.device
     }
 
+    fn handles(&self, op: Op) -> bool {
+        op.is_elementwise()
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         supported(w)
     }

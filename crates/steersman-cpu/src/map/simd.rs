@@ -134,6 +134,10 @@ impl Kernel for Simd {
         self.ctx.device
     }
 
+    fn handles(&self, op: Op) -> bool {
+        op.is_elementwise()
+    }
+
     fn numerics(&self, w: &Workload) -> NumericClass {
         class(w.op(), w.dtype(), self.level)
     }
