@@ -12,7 +12,7 @@ use steersman_cpu::map;
 use steersman_cpu::threads::Team;
 
 const SIZES: [usize; 7] = [16, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 7;
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
@@ -58,7 +58,11 @@ fn line(kernels: &[Arc<dyn Kernel>], w: &Workload, n: usize, wanted: &dyn Fn(&st
     println!("{w}");
     for ((k, p), seconds) in candidates.iter().zip(best) {
         let (ns, gb) = (seconds * 1e9, w.bytes() / seconds / 1e9);
-        println!("  {:<22} {p}   call {ns:>12.1} ns   {:>7.3} ns/element   {gb:>7.1} GB/s", k.name(), ns / n as f64);
+        println!(
+            "  {:<22} {p}   call {ns:>12.1} ns   {:>7.3} ns/element   {gb:>7.1} GB/s",
+            k.name(),
+            ns / n as f64
+        );
     }
 }
 

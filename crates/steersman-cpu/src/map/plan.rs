@@ -85,7 +85,8 @@ impl Plan {
         let mut cursor = Cursor { index: [0; MAX_RANK], offsets: [0; 4] };
         let mut rest = i;
         for d in (0..self.rank).rev() {
-            let (q, r) = if rest < self.dims[d] { (0, rest) } else { (rest / self.dims[d], rest % self.dims[d]) };
+            let (q, r) =
+                if rest < self.dims[d] { (0, rest) } else { (rest / self.dims[d], rest % self.dims[d]) };
             cursor.index[d] = r;
             for k in 0..4 {
                 cursor.offsets[k] += r as isize * self.strides[k][d];
