@@ -61,6 +61,15 @@ struct Inlet {
     wide: Buffer,
     /// The element that `wide` is full of, by its offset, and how many times.
     filled: Option<(isize, usize)>,
+    /// Elements that stay in the buffers for the next piece too.
+    kept: usize,
+}
+
+impl Inlet {
+    /// Where the elements of the last piece are.
+    fn elements(&mut self, widen: Option<Half>) -> *const u8 {
+        if widen.is_some() { self.wide.start() } else { self.gathered.start() }
+    }
 }
 
 /// An input of one piece: consecutive elements, or one that stays the same.
@@ -77,8 +86,12 @@ impl Task {
     pub unsafe fn run(&self, range: Range<usize>) {
         let plan = &self.plan;
         let by_row = plan.inner() >= LONG_ROW;
-        let mut inlets: [Inlet; 3] =
-            std::array::from_fn(|_| Inlet { gathered: Buffer::new(), wide: Buffer::new(), filled: None });
+        let mut inlets: [Inlet; 3] = std::array::from_fn(|_| Inlet {
+            gathered: Buffer::new(),
+            wide: Buffer::new(),
+            filled: None,
+            kept: 0,
+        });
         let (mut result, mut narrowed) = (Buffer::new(), Buffer::new());
         let steps: [Option<isize>; 4] =
             std::array::from_fn(|k| if by_row { Some(plan.inner_stride(k)) } else { plan.step(k) });
@@ -92,6 +105,11 @@ impl Task {
             && direct(OUT)
             && (0..self.inputs).all(|k| direct(k) || steps[k] == Some(0))
             && self.form(std::array::from_fn(|k| steps[k] == Some(0) && k < self.inputs)).is_some();
+        // An input that starts over within a piece, such as three weights for each of many pixels, is
+        // gathered once if each piece starts where the last one did in it. Periods divide each other.
+        let starts_over = |k: usize| !by_row && steps[k].is_none() && plan.period(k) <= PIECE;
+        let period = (0..self.inputs).filter(|&k| starts_over(k)).map(|k| plan.period(k)).max().unwrap_or(1);
+        let piece = PIECE / period * period;
         let mut cursor = plan.at(range.start);
         let mut i = range.start;
         while i < range.end {
@@ -100,7 +118,7 @@ impl Task {
                 n = n.min(cursor.left(plan));
             }
             if !unbuffered {
-                n = n.min(PIECE);
+                n = n.min(piece);
             }
             // SAFETY: `n` elements from the cursor on belong to the range; buffers hold `PIECE`.
             unsafe {
@@ -112,10 +130,11 @@ impl Task {
                     match steps[k] {
                         Some(0) => Source::Same,
                         _ if direct(k) => Source::Each(self.widened(at, n, &mut inlets[k])),
+                        _ if inlets[k].kept >= n => Source::Each(inlets[k].elements(self.widen)),
                         _ => {
-                            let to = inlets[k].gathered.start();
-                            self.gather(k, &cursor, n, to);
-                            Source::Each(self.widened(to, n, &mut inlets[k]))
+                            self.gather(k, &cursor, n, inlets[k].gathered.start());
+                            inlets[k].kept = if starts_over(k) { n } else { 0 };
+                            Source::Each(self.widened(inlets[k].gathered.start(), n, &mut inlets[k]))
                         }
                     }
                 });

@@ -125,7 +125,7 @@ unsafe fn integer<T: Integer>(w: &Workload, io: Io<'_>) -> Option<()> {
             }
             Op::Ternary(t) => {
                 let f = T::ternary(t)?;
-                each::<T, T, T>(w, io, |a, b, c| f(a, b, c));
+                each::<T, T, T>(w, io, f);
             }
             _ => return None,
         }

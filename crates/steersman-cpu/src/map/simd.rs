@@ -204,11 +204,12 @@ impl Kernel for Simd {
         let chooses = w.op() == Op::Ternary(TernaryOp::Where);
         let widen = if chooses { None } else { w.inputs().first().and_then(half) };
         let stream = self.stream && !io.inputs.contains(&io.output);
-        if widen.is_none() && !stream {
-            if let Some(flat) = Flat::new(w, rows, io) {
-                // SAFETY: `io` is valid for the workload by contract, parts do not overlap.
-                return Ok(self.split(n, p.threads.into(), &|range| unsafe { flat.run(range) }));
-            }
+        if widen.is_none()
+            && !stream
+            && let Some(flat) = Flat::new(w, rows, io)
+        {
+            // SAFETY: `io` is valid for the workload by contract, parts do not overlap.
+            return Ok(self.split(n, p.threads.into(), &|range| unsafe { flat.run(range) }));
         }
         let narrow = if chooses { None } else { half(w.output()) };
         let (mut base, mut size) = ([std::ptr::null_mut(); 4], [1; 4]);

@@ -18,7 +18,7 @@ impl Random {
     }
 
     pub fn below(&mut self, n: usize) -> usize {
-        ((self.next() >> 32) * n as u64 >> 32) as usize
+        (((self.next() >> 32) * n as u64) >> 32) as usize
     }
 
     /// A float: mostly of ordinary size, sometimes any at all, sometimes one of those that are easily
