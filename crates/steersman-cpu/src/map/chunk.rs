@@ -61,6 +61,15 @@ struct Inlet {
     wide: Buffer,
     /// The element that `wide` is full of, by its offset, and how many times.
     filled: Option<(isize, usize)>,
+    /// Elements that stay in the buffers for the next piece too.
+    kept: usize,
+}
+
+impl Inlet {
+    /// Where the elements of the last piece are.
+    fn elements(&mut self, widen: Option<Half>) -> *const u8 {
+        if widen.is_some() { self.wide.start() } else { self.gathered.start() }
+    }
 }
 
 /// An input of one piece: consecutive elements, or one that stays the same.
@@ -77,12 +86,18 @@ impl Task {
     pub unsafe fn run(&self, range: Range<usize>) {
         let plan = &self.plan;
         let by_row = plan.inner() >= LONG_ROW;
-        let mut inlets: [Inlet; 3] =
-            std::array::from_fn(|_| Inlet { gathered: Buffer::new(), wide: Buffer::new(), filled: None });
+        let mut inlets: [Inlet; 3] = std::array::from_fn(|_| Inlet {
+            gathered: Buffer::new(),
+            wide: Buffer::new(),
+            filled: None,
+            kept: 0,
+        });
         let (mut result, mut narrowed) = (Buffer::new(), Buffer::new());
         let steps: [Option<isize>; 4] =
             std::array::from_fn(|k| if by_row { Some(plan.inner_stride(k)) } else { plan.step(k) });
-        let direct = |k: usize| steps[k] == Some(1);
+        // Rows must not write where they read: what is replaced in place is read from a copy.
+        let replaced = |k: usize| k != OUT && self.base[k] == self.base[OUT] && self.widen.is_none();
+        let direct = |k: usize| steps[k] == Some(1) && !replaced(k);
         // Nothing passes through a buffer: no need to stop before the row ends.
         let unbuffered = by_row
             && self.widen.is_none()
@@ -90,6 +105,11 @@ impl Task {
             && direct(OUT)
             && (0..self.inputs).all(|k| direct(k) || steps[k] == Some(0))
             && self.form(std::array::from_fn(|k| steps[k] == Some(0) && k < self.inputs)).is_some();
+        // An input that starts over within a piece, such as three weights for each of many pixels, is
+        // gathered once if each piece starts where the last one did in it. Periods divide each other.
+        let starts_over = |k: usize| !by_row && steps[k].is_none() && plan.period(k) <= PIECE;
+        let period = (0..self.inputs).filter(|&k| starts_over(k)).map(|k| plan.period(k)).max().unwrap_or(1);
+        let piece = PIECE / period * period;
         let mut cursor = plan.at(range.start);
         let mut i = range.start;
         while i < range.end {
@@ -98,7 +118,7 @@ impl Task {
                 n = n.min(cursor.left(plan));
             }
             if !unbuffered {
-                n = n.min(PIECE);
+                n = n.min(piece);
             }
             // SAFETY: `n` elements from the cursor on belong to the range; buffers hold `PIECE`.
             unsafe {
@@ -109,11 +129,12 @@ impl Task {
                     let at = self.base[k].offset(cursor.offsets[k] * self.size[k] as isize);
                     match steps[k] {
                         Some(0) => Source::Same,
-                        Some(1) => Source::Each(self.widened(at, n, &mut inlets[k])),
+                        _ if direct(k) => Source::Each(self.widened(at, n, &mut inlets[k])),
+                        _ if inlets[k].kept >= n => Source::Each(inlets[k].elements(self.widen)),
                         _ => {
-                            let to = inlets[k].gathered.start();
-                            self.gather(k, &cursor, n, to);
-                            Source::Each(self.widened(to, n, &mut inlets[k]))
+                            self.gather(k, &cursor, n, inlets[k].gathered.start());
+                            inlets[k].kept = if starts_over(k) { n } else { 0 };
+                            Source::Each(self.widened(inlets[k].gathered.start(), n, &mut inlets[k]))
                         }
                     }
                 });
@@ -127,7 +148,12 @@ impl Task {
                     if let Some(half) = self.narrow {
                         // Straight to the output where that is one write anyway.
                         let there = if direct(OUT) && !self.stream { to } else { narrowed.start() };
-                        self.level.dispatch(Narrow { from: from.cast(), to: there.cast(), n, half });
+                        self.level.dispatch_unchecked(Narrow {
+                            from: from.cast(),
+                            to: there.cast(),
+                            n,
+                            half,
+                        });
                         from = there;
                     }
                     if self.stream {
@@ -169,7 +195,7 @@ impl Task {
         inlets: &mut [Inlet; 3],
     ) -> (RowFn, [*const u8; 3]) {
         let mut same: [bool; 3] = std::array::from_fn(|k| matches!(sources[k], Source::Same));
-        if self.form(same) .is_none() {
+        if self.form(same).is_none() {
             // A loop with the second the same still serves when the first had to be repeated too.
             same[0] = false;
             if self.form(same).is_none() {
@@ -179,7 +205,9 @@ impl Task {
         let at = std::array::from_fn(|k| match sources[k] {
             Source::Each(at) => at,
             // SAFETY: the cursor is within the plan, and `n` at most `PIECE` when a buffer is filled.
-            Source::Same => unsafe { self.repeat(k, cursor.offsets[k], if same[k] { 1 } else { n }, &mut inlets[k]) },
+            Source::Same => unsafe {
+                self.repeat(k, cursor.offsets[k], if same[k] { 1 } else { n }, &mut inlets[k])
+            },
         });
         (self.form(same).unwrap_or(self.rows.each), at)
     }
@@ -196,7 +224,7 @@ impl Task {
             let at = self.base[k].offset(offset * self.size[k] as isize);
             match (self.widen, self.size[k]) {
                 (Some(half), _) => {
-                    self.level.dispatch(Widen { from: at.cast(), to: to.cast(), n: 1, half });
+                    self.level.dispatch_unchecked(Widen { from: at.cast(), to: to.cast(), n: 1, half });
                     fill::<u32>(to, to, n);
                 }
                 (None, 1) => fill::<u8>(at, to, n),
@@ -213,7 +241,7 @@ impl Task {
         let Some(half) = self.widen else { return at };
         let to = inlet.wide.start();
         // SAFETY: the caller vouches for `n` elements, the buffer holds `PIECE`.
-        self.level.dispatch(Widen { from: at.cast(), to: to.cast(), n, half });
+        unsafe { self.level.dispatch_unchecked(Widen { from: at.cast(), to: to.cast(), n, half }) };
         to
     }
 
@@ -221,10 +249,18 @@ impl Task {
         // SAFETY: passed on.
         unsafe {
             match self.size[k] {
-                1 => self.each_run::<u8>(k, cursor, n, |from, i, step, len| gather_run(from, step, to.cast::<u8>().add(i), len)),
-                2 => self.each_run::<u16>(k, cursor, n, |from, i, step, len| gather_run(from, step, to.cast::<u16>().add(i), len)),
-                4 => self.each_run::<u32>(k, cursor, n, |from, i, step, len| gather_run(from, step, to.cast::<u32>().add(i), len)),
-                _ => self.each_run::<u64>(k, cursor, n, |from, i, step, len| gather_run(from, step, to.cast::<u64>().add(i), len)),
+                1 => self.each_run::<u8>(k, cursor, n, |from, i, step, len| {
+                    gather_run(from, step, to.cast::<u8>().add(i), len)
+                }),
+                2 => self.each_run::<u16>(k, cursor, n, |from, i, step, len| {
+                    gather_run(from, step, to.cast::<u16>().add(i), len)
+                }),
+                4 => self.each_run::<u32>(k, cursor, n, |from, i, step, len| {
+                    gather_run(from, step, to.cast::<u32>().add(i), len)
+                }),
+                _ => self.each_run::<u64>(k, cursor, n, |from, i, step, len| {
+                    gather_run(from, step, to.cast::<u64>().add(i), len)
+                }),
             }
         }
     }
@@ -233,17 +269,31 @@ impl Task {
         // SAFETY: passed on.
         unsafe {
             match self.size[OUT] {
-                1 => self.each_run::<u8>(OUT, cursor, n, |to, i, step, len| scatter_run(from.cast::<u8>().add(i), to, step, len)),
-                2 => self.each_run::<u16>(OUT, cursor, n, |to, i, step, len| scatter_run(from.cast::<u16>().add(i), to, step, len)),
-                4 => self.each_run::<u32>(OUT, cursor, n, |to, i, step, len| scatter_run(from.cast::<u32>().add(i), to, step, len)),
-                _ => self.each_run::<u64>(OUT, cursor, n, |to, i, step, len| scatter_run(from.cast::<u64>().add(i), to, step, len)),
+                1 => self.each_run::<u8>(OUT, cursor, n, |to, i, step, len| {
+                    scatter_run(from.cast::<u8>().add(i), to, step, len)
+                }),
+                2 => self.each_run::<u16>(OUT, cursor, n, |to, i, step, len| {
+                    scatter_run(from.cast::<u16>().add(i), to, step, len)
+                }),
+                4 => self.each_run::<u32>(OUT, cursor, n, |to, i, step, len| {
+                    scatter_run(from.cast::<u32>().add(i), to, step, len)
+                }),
+                _ => self.each_run::<u64>(OUT, cursor, n, |to, i, step, len| {
+                    scatter_run(from.cast::<u64>().add(i), to, step, len)
+                }),
             }
         }
     }
 
     /// Calls `run(first, done, step, len)` for each stretch of operand `k` with one step, `n` elements in all.
     #[inline(always)]
-    unsafe fn each_run<T>(&self, k: usize, cursor: &Cursor, n: usize, run: impl Fn(*mut T, usize, isize, usize)) {
+    unsafe fn each_run<T>(
+        &self,
+        k: usize,
+        cursor: &Cursor,
+        n: usize,
+        run: impl Fn(*mut T, usize, isize, usize),
+    ) {
         let mut cursor = cursor.clone();
         let step = self.plan.inner_stride(k);
         let mut done = 0;

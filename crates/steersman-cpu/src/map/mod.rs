@@ -75,7 +75,9 @@ fn class(op: Op, dtype: DType, level: Level) -> NumericClass {
     use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Recip, Relu, Round, Sign, Sqrt, Trunc};
     let exact = match op {
         _ if !dtype.is_float() => true,
-        Op::Unary(u) => matches!(u, Neg | Abs | Sign | Sqrt | Recip | Relu | Floor | Ceil | Round | Trunc | Not),
+        Op::Unary(u) => {
+            matches!(u, Neg | Abs | Sign | Sqrt | Recip | Relu | Floor | Ceil | Round | Trunc | Not)
+        }
         Op::Binary(b) => !matches!(b, BinaryOp::Pow | BinaryOp::Atan2),
         Op::Ternary(TernaryOp::Fma) => level > Level::Baseline || cfg!(target_arch = "aarch64"),
         _ => true,
