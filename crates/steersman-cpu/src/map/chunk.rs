@@ -43,22 +43,16 @@ pub struct Task {
 // SAFETY: the pointers are only followed within the part of the output that a thread was given.
 unsafe impl Sync for Task {}
 
+/// Room for `PIECE` elements of any type.
 #[repr(align(64))]
-struct Buffer(MaybeUninit<[u64; PIECE]>);
-
-impl Buffer {
-    fn new() -> Buffer {
-        Buffer(MaybeUninit::uninit())
-    }
-    fn start(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().cast()
-    }
+struct Buffer {
+    _room: [u64; PIECE],
 }
 
-/// What a thread needs for one input.
+/// The buffers of one input and what they hold.
 struct Inlet {
-    gathered: Buffer,
-    wide: Buffer,
+    gathered: *mut u8,
+    wide: *mut u8,
     /// The element that `wide` is full of, by its offset, and how many times.
     filled: Option<(isize, usize)>,
     /// Elements that stay in the buffers for the next piece too.
@@ -67,8 +61,8 @@ struct Inlet {
 
 impl Inlet {
     /// Where the elements of the last piece are.
-    fn elements(&mut self, widen: Option<Half>) -> *const u8 {
-        if widen.is_some() { self.wide.start() } else { self.gathered.start() }
+    fn elements(&self, widen: Option<Half>) -> *const u8 {
+        if widen.is_some() { self.wide } else { self.gathered }
     }
 }
 
@@ -86,13 +80,17 @@ impl Task {
     pub unsafe fn run(&self, range: Range<usize>) {
         let plan = &self.plan;
         let by_row = plan.inner() >= LONG_ROW;
-        let mut inlets: [Inlet; 3] = std::array::from_fn(|_| Inlet {
-            gathered: Buffer::new(),
-            wide: Buffer::new(),
+        // Never moved: to copy 32 KiB would take longer than all the work on a few elements.
+        let mut buffers = MaybeUninit::<[Buffer; 8]>::uninit();
+        let first = buffers.as_mut_ptr().cast::<Buffer>();
+        let buffer = |i: usize| first.wrapping_add(i).cast::<u8>();
+        let mut inlets: [Inlet; 3] = std::array::from_fn(|k| Inlet {
+            gathered: buffer(k),
+            wide: buffer(3 + k),
             filled: None,
             kept: 0,
         });
-        let (mut result, mut narrowed) = (Buffer::new(), Buffer::new());
+        let (result, narrowed) = (buffer(6), buffer(7));
         let steps: [Option<isize>; 4] =
             std::array::from_fn(|k| if by_row { Some(plan.inner_stride(k)) } else { plan.step(k) });
         // Rows must not write where they read: what is replaced in place is read from a copy.
@@ -129,12 +127,12 @@ impl Task {
                     let at = self.base[k].offset(cursor.offsets[k] * self.size[k] as isize);
                     match steps[k] {
                         Some(0) => Source::Same,
-                        _ if direct(k) => Source::Each(self.widened(at, n, &mut inlets[k])),
+                        _ if direct(k) => Source::Each(self.widened(at, n, &inlets[k])),
                         _ if inlets[k].kept >= n => Source::Each(inlets[k].elements(self.widen)),
                         _ => {
-                            self.gather(k, &cursor, n, inlets[k].gathered.start());
+                            self.gather(k, &cursor, n, inlets[k].gathered);
                             inlets[k].kept = if starts_over(k) { n } else { 0 };
-                            Source::Each(self.widened(inlets[k].gathered.start(), n, &mut inlets[k]))
+                            Source::Each(self.widened(inlets[k].gathered, n, &inlets[k]))
                         }
                     }
                 });
@@ -143,11 +141,11 @@ impl Task {
                 if direct(OUT) && self.narrow.is_none() && !self.stream {
                     row(at[0], at[1], at[2], to, n);
                 } else {
-                    let mut from = result.start();
+                    let mut from = result;
                     row(at[0], at[1], at[2], from, n);
                     if let Some(half) = self.narrow {
                         // Straight to the output where that is one write anyway.
-                        let there = if direct(OUT) && !self.stream { to } else { narrowed.start() };
+                        let there = if direct(OUT) && !self.stream { to } else { narrowed };
                         self.level.dispatch_unchecked(Narrow {
                             from: from.cast(),
                             to: there.cast(),
@@ -214,7 +212,7 @@ impl Task {
 
     /// The element at `offset` of input `k`, widened, `n` times.
     unsafe fn repeat(&self, k: usize, offset: isize, n: usize, inlet: &mut Inlet) -> *const u8 {
-        let to = inlet.wide.start();
+        let to = inlet.wide;
         if inlet.filled.is_some_and(|(at, times)| at == offset && times >= n) {
             return to;
         }
@@ -237,9 +235,9 @@ impl Task {
     }
 
     /// `n` consecutive elements at `at`, or their `f32` values if they are of half precision.
-    unsafe fn widened(&self, at: *const u8, n: usize, inlet: &mut Inlet) -> *const u8 {
+    unsafe fn widened(&self, at: *const u8, n: usize, inlet: &Inlet) -> *const u8 {
         let Some(half) = self.widen else { return at };
-        let to = inlet.wide.start();
+        let to = inlet.wide;
         // SAFETY: the caller vouches for `n` elements, the buffer holds `PIECE`.
         unsafe { self.level.dispatch_unchecked(Widen { from: at.cast(), to: to.cast(), n, half }) };
         to

@@ -122,8 +122,8 @@ impl Flat {
     }
 
     /// Rows must not write where they read, so the elements to be replaced are read from a copy. That
-    /// adds about a third to an `add` in the nearest cache, where letting the loop's own overlap check
-    /// fail would cost it its vectors.
+    /// adds an eighth to an `add` of 4096 elements; letting the loop's own overlap check fail would cost it
+    /// its vectors.
     ///
     /// # Safety
     /// As for [`run`](Flat::run).
