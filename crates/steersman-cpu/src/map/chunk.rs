@@ -5,11 +5,12 @@
 //! cache. Rows of [`LONG_ROW`] elements and more are walked one by one, since operands that are
 //! contiguous only within a row can then be used in place; shorter ones are gathered many at a time.
 
-use super::narrow::{self, Half};
+use super::copy::{Narrow, Widen, fill, gather_run, scatter_run};
+use super::narrow::Half;
 use super::plan::{Cursor, OUT, Plan};
 use super::row::{RowFn, Rows};
 use super::stream;
-use crate::isa::{Body, Isa, Level};
+use crate::isa::Level;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -304,87 +305,5 @@ impl Task {
                 cursor.advance(&self.plan, len);
             }
         }
-    }
-}
-
-unsafe fn fill<T: Copy>(from: *const u8, to: *mut u8, n: usize) {
-    // SAFETY: one element to read and `n` to write, by the caller.
-    unsafe {
-        let x = from.cast::<T>().read_unaligned();
-        for i in 0..n {
-            to.cast::<T>().add(i).write(x);
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn gather_run<T: Copy>(from: *mut T, step: isize, to: *mut T, len: usize) {
-    // SAFETY: `len` elements on both sides, by the caller.
-    unsafe {
-        for i in 0..len {
-            to.add(i).write_unaligned(from.offset(i as isize * step).read_unaligned());
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn scatter_run<T: Copy>(from: *const T, to: *mut T, step: isize, len: usize) {
-    // SAFETY: `len` elements on both sides, by the caller.
-    unsafe {
-        for i in 0..len {
-            to.offset(i as isize * step).write_unaligned(from.add(i).read_unaligned());
-        }
-    }
-}
-
-/// Half precision to `f32`. The pointers must be good for `n` elements.
-struct Widen {
-    from: *const u16,
-    to: *mut f32,
-    n: usize,
-    half: Half,
-}
-
-impl Body for Widen {
-    type Out = ();
-    #[inline(always)]
-    fn run<I: Isa>(self) {
-        // SAFETY: by the type's contract.
-        unsafe {
-            match self.half {
-                Half::F16 => convert(self.from, self.to, self.n, narrow::f16_to_f32),
-                Half::BF16 => convert(self.from, self.to, self.n, narrow::bf16_to_f32),
-            }
-        }
-    }
-}
-
-/// `f32` to half precision. The pointers must be good for `n` elements.
-struct Narrow {
-    from: *const f32,
-    to: *mut u16,
-    n: usize,
-    half: Half,
-}
-
-impl Body for Narrow {
-    type Out = ();
-    #[inline(always)]
-    fn run<I: Isa>(self) {
-        // SAFETY: by the type's contract.
-        unsafe {
-            match self.half {
-                Half::F16 => convert(self.from, self.to, self.n, narrow::f32_to_f16),
-                Half::BF16 => convert(self.from, self.to, self.n, narrow::f32_to_bf16),
-            }
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn convert<T: Copy, U>(from: *const T, to: *mut U, n: usize, f: impl Fn(T) -> U) {
-    for i in 0..n {
-        // SAFETY: `n` elements on both sides, by the caller.
-        unsafe { to.add(i).write_unaligned(f(from.add(i).read_unaligned())) }
     }
 }

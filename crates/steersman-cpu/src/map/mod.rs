@@ -22,12 +22,13 @@
 //! - `cpu/map-stream-<isa>`: the same with results written past the cache, for outputs that would only
 //!   push other data out of it.
 //!
-//! How it hangs together: [`row`] holds the loops over consecutive elements, compiled once per op,
-//! element type and instruction set; [`float`] and [`integer`] the functions in them, [`table`] the way
-//! from an op to its loop. [`plan`] folds any layout into the fewest nested loops, [`chunk`] feeds the
+//! How it hangs together: `row` holds the loops over consecutive elements, compiled once per op,
+//! element type and instruction set; `float` and `integer` the functions in them, `table` the way
+//! from an op to its loop. `plan` folds any layout into the fewest nested loops, `chunk` feeds the
 //! rows from it.
 
 mod chunk;
+mod copy;
 mod cost;
 mod float;
 mod integer;
