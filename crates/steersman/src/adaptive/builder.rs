@@ -2,7 +2,7 @@
 
 use super::access::{Access, InPlace, Reading, Restore};
 use super::kernel::VariantKernel;
-use super::size::{MAX_SIZES, Sizes};
+use super::size::{MAX_SIZES, Made, Sizes};
 use super::{Adaptive, Variant};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -162,6 +162,7 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Builder<A, R, M> {
             engine: self.engine,
             variants,
             sizes: self.sizes.1,
+            made: Made::new(),
             keep: self.keep,
             check_argument: self.check_argument,
             check_result: self.check_result,

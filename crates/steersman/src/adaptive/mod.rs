@@ -65,6 +65,7 @@ pub use calibrate::{Calibration, Row};
 pub use size::{MAX_SIZES, Sizes};
 
 use builder::{Agree, Keep, Measure, Run};
+use size::Made;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -91,6 +92,7 @@ pub struct Adaptive<A: ?Sized + 'static, R, M: Access<A> = InPlace> {
     engine: Arc<Engine>,
     variants: Vec<Variant<A, R, M>>,
     sizes: Measure<A>,
+    made: Made,
     keep: Option<Keep<A>>,
     check_argument: Option<Agree<A>>,
     check_result: Option<Agree<R>>,
@@ -152,19 +154,20 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Adaptive<A, R, M> {
     /// Which variant is chosen from which size on, between two sizes, exploring aside. For functions of
     /// one size.
     pub fn crossovers(&self, from: usize, to: usize) -> Vec<(usize, &str)> {
-        let mut found = Vec::new();
+        let mut found: Vec<(usize, &str)> = Vec::new();
         let mut at = from;
-        while let Some(w) = Sizes::new(&[at]).workload(self.name)
+        while at <= to
+            && let Ok(w) = Workload::custom(self.name, &[at])
             && let Ok(d) = self.engine.judge(&w)
             && let Some(i) = self.index(d.variant().kernel)
         {
-            found.push((at, self.variants[i].name.as_str()));
-            let next = self.engine.crossovers(&w, d.variant()).into_iter().find(|c| c.above);
-            match next {
-                // Sizes are rounded on the way in: a crossover between two of them must not be met twice.
-                Some(c) if c.at <= to && c.at > at => at = c.at,
-                _ => break,
+            let name = self.variants[i].name.as_str();
+            if found.last().is_none_or(|(_, last)| *last != name) {
+                found.push((at, name));
             }
+            let next = self.engine.crossovers(&w, d.variant()).into_iter().find(|c| c.above);
+            let Some(next) = next else { break };
+            at = next.at.max(at + 1);
         }
         found
     }
@@ -174,16 +177,22 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Adaptive<A, R, M> {
     }
 
     fn run(&self, mut arg: M::Arg<'_>) -> R {
-        let Some(w) = self.workload(M::look(&arg)) else { return (self.variants[0].run)(arg) };
+        let sizes = (self.sizes)(M::look(&arg));
+        let result = self.made.with(self.name, sizes, |w| self.run_as(w, &mut arg));
+        // No workload, or every variant is in quarantine: the default answers for itself.
+        result.flatten().unwrap_or_else(|| (self.variants[0].run)(arg))
+    }
+
+    /// Runs the variant the engine chooses, and another if that one panics. `None` if there is none.
+    fn run_as(&self, w: &Workload, arg: &mut M::Arg<'_>) -> Option<R> {
         let mut panic: Option<Box<dyn Any + Send>> = None;
-        while let Ok(decision) = self.engine.decide(&w) {
+        while let Ok(decision) = self.engine.decide(w) {
             let Some(index) = self.index(decision.variant().kernel) else { break };
             let variant = &self.variants[index];
             let unproven = variant.runs.load(Ordering::Relaxed) < PROVEN_AFTER;
-            let kept = self.keep.as_ref().filter(|_| unproven).map(|keep| keep(M::look(&arg)));
+            let kept = self.keep.as_ref().filter(|_| unproven).map(|keep| keep(M::look(arg)));
             let started = decision.wants_timing().then(Instant::now);
-            let result = catch_unwind(AssertUnwindSafe(|| (variant.run)(M::again(&mut arg))));
-            match result {
+            match catch_unwind(AssertUnwindSafe(|| (variant.run)(M::again(arg)))) {
                 Ok(r) => {
                     if let Some(started) = started {
                         self.engine.observe(&decision, started.elapsed());
@@ -191,22 +200,18 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Adaptive<A, R, M> {
                     if unproven {
                         variant.runs.fetch_add(1, Ordering::Relaxed);
                     }
-                    return r;
+                    return Some(r);
                 }
                 Err(payload) => {
-                    self.engine.quarantine(variant.kernel, &w, Offence::Panicked, words(&*payload));
-                    if !M::restore(&mut arg, kept) {
+                    self.engine.quarantine(variant.kernel, w, Offence::Panicked, words(&*payload));
+                    if !M::restore(arg, kept) {
                         resume_unwind(payload);
                     }
                     panic = Some(payload);
                 }
             }
         }
-        match panic {
-            Some(payload) => resume_unwind(payload),
-            // Every variant is in quarantine: the default answers for itself.
-            None => (self.variants[0].run)(arg),
-        }
+        panic.map(|payload| resume_unwind(payload))
     }
 }
 
