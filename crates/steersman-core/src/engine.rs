@@ -105,7 +105,9 @@ const KNOWN_CAPACITY: usize = 8192;
 pub struct Engine {
     id: u64,
     settings: RwLock<Settings>,
+    /// Two settings the hit path reads, where it can read them without a lock.
     frozen: AtomicBool,
+    observe_every: AtomicU64,
     registry: Registry,
     devices: RwLock<Vec<Device>>,
     model: RwLock<Model>,
@@ -148,6 +150,7 @@ impl Engine {
         Engine {
             id: NEXT_ENGINE.fetch_add(1, Ordering::Relaxed),
             frozen: AtomicBool::new(settings.frozen),
+            observe_every: AtomicU64::new(settings.observe_every.0.to_bits()),
             ledger: Mutex::new(Ledger::new(settings.explore_budget)),
             settings: RwLock::new(settings),
             registry: Registry::default(),
@@ -209,6 +212,7 @@ impl Engine {
         let mut s = write(&self.settings);
         change(&mut s);
         self.frozen.store(s.frozen, Ordering::Release);
+        self.observe_every.store(s.observe_every.0.to_bits(), Ordering::Release);
         lock(&self.ledger).budget = s.explore_budget;
         drop(s);
         self.invalidate();
@@ -244,7 +248,7 @@ impl Engine {
         r
     }
 
-    /// Forgets cached decisions and incumbents' hold on ties stays.
+    /// Has every cached decision made anew. Incumbents stay, and with them their hold on ties.
     pub fn invalidate(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
@@ -268,8 +272,8 @@ impl Engine {
             {
                 let (engine, unobserved) = UNOBSERVED.get();
                 let low = if engine == self.id { unobserved } else { 0.0 } + decision.low as f64;
-                // observe_every is read on the slow path only; the bound here is the default's.
-                if low < 500e-6 || self.frozen.load(Ordering::Relaxed) {
+                let bound = f64::from_bits(self.observe_every.load(Ordering::Relaxed));
+                if low < bound || self.frozen.load(Ordering::Relaxed) {
                     UNOBSERVED.set((self.id, low));
                     return Ok(decision);
                 }
@@ -295,7 +299,7 @@ impl Engine {
         };
         let query = Query { workload: w, candidates: &candidates, incumbent, tie_band: read(&self.settings).tie_band };
         let policy = read(&self.policy).clone();
-        let choice = self.overridden(w, &candidates).unwrap_or_else(|| policy.choose(&query));
+        let choice = self.overridden(&candidates).unwrap_or_else(|| policy.choose(&query));
         let mut decision = make_decision(&candidates[choice.index], hash, choice, frozen);
         if let Some(key) = w.key() {
             self.hits.put(&key, decision.pack(generation));
@@ -348,15 +352,14 @@ impl Engine {
         }
     }
 
-    /// Force and small-batch overrides.
-    fn overridden(&self, w: &Workload, candidates: &Candidates) -> Option<Choice> {
+    /// The forced kernel, where one is set and legal.
+    fn overridden(&self, candidates: &Candidates) -> Option<Choice> {
         let settings = read(&self.settings);
         let name = settings.force.as_deref()?;
         let best = |i: &usize, j: &usize| candidates[*i].estimate.mean.0.total_cmp(&candidates[*j].estimate.mean.0);
         let index = (0..candidates.len())
             .filter(|&i| self.registry.get(candidates[i].variant.kernel).is_some_and(|k| k.name() == name))
             .min_by(best)?;
-        let _ = w;
         Some(Choice { index, reason: ReasonCode::Forced, confidence: 1.0 })
     }
 
@@ -418,7 +421,8 @@ impl Engine {
     /// Takes in how long a decided call took. Calls nobody wants timed are ignored.
     pub fn observe(&self, decision: &Decision, seconds: impl Into<Seconds>) -> Option<Observed> {
         let seconds = seconds.into().0;
-        if !decision.due || !(seconds > 0.0 && seconds.is_finite()) || self.frozen.load(Ordering::Acquire) {
+        let usable = decision.due && seconds > 0.0 && seconds.is_finite();
+        if !usable || self.frozen.load(Ordering::Acquire) {
             return None;
         }
         let explored = decision.reason == ReasonCode::Explore;
@@ -500,7 +504,7 @@ impl Engine {
         }
         let query = Query { workload: w, candidates: &candidates, incumbent: None, tie_band: read(&self.settings).tie_band };
         let policy = read(&self.policy).clone();
-        let choice = self.overridden(w, &candidates).unwrap_or_else(|| policy.choose(&query));
+        let choice = self.overridden(&candidates).unwrap_or_else(|| policy.choose(&query));
         Ok(make_decision(&candidates[choice.index], hash, choice, self.frozen.load(Ordering::Acquire)))
     }
 

@@ -105,14 +105,14 @@ impl Machine {
     pub fn spread(&self, footprint: f64, threads: usize) -> [f64; Machine::LEVELS] {
         let private = footprint / threads.max(1) as f64;
         let knots = [
-            (private / self.capacity(0), 0.7, 3.0),
+            (private / self.capacity(0), 0.7f64, 3.0f64),
             (private / self.capacity(1), 0.6, 2.5),
             (footprint / self.capacity(2), 0.5, 3.0),
         ];
         let mut left = 1.0;
         let mut out = [0.0; Machine::LEVELS];
         for (i, (ratio, from, to)) in knots.into_iter().enumerate() {
-            let beyond = ((ratio / from).ln() / (to / from as f64).ln()).clamp(0.0, 1.0);
+            let beyond = ((ratio / from).ln() / (to / from).ln()).clamp(0.0, 1.0);
             let beyond = if ratio > 0.0 { beyond } else { 0.0 };
             out[i] = left * (1.0 - beyond);
             left *= beyond;

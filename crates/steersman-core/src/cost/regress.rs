@@ -215,14 +215,15 @@ fn invert(a: Matrix) -> Matrix {
         }
     }
     let mut out = [[0.0; MAX_TERMS]; MAX_TERMS];
-    for c in 0..MAX_TERMS {
+    // The inverse is symmetric: its columns are solved for and stored as rows.
+    for (c, row) in out.iter_mut().enumerate() {
         let mut y = [0.0; MAX_TERMS];
         for i in 0..MAX_TERMS {
             let b = f64::from(i == c);
             y[i] = (b - (0..i).map(|k| l[i][k] * y[k]).sum::<f64>()) / l[i][i];
         }
         for i in (0..MAX_TERMS).rev() {
-            out[i][c] = (y[i] - (i + 1..MAX_TERMS).map(|k| l[k][i] * out[k][c]).sum::<f64>()) / l[i][i];
+            row[i] = (y[i] - (i + 1..MAX_TERMS).map(|k| l[k][i] * row[k]).sum::<f64>()) / l[i][i];
         }
     }
     out
