@@ -5,7 +5,7 @@
 //! [`Engine::observe`]; how often they are wanted is bounded, so that observing costs under 1% of the time.
 
 use crate::candidate::{self, Candidate, Candidates};
-use crate::cost::{CellKey, Machine, Model, Variant};
+use crate::cost::{CellKey, Machine, Model, Source, Variant};
 use crate::decision::{Crossover, Decision, Explanation};
 use crate::device::{Device, DeviceId, Place};
 use crate::drift::{Shift, Watch};
@@ -14,6 +14,7 @@ use crate::guard::{Guard, Offence};
 use crate::hits::Hits;
 use crate::kernel::{Kernel, Refusal};
 use crate::log::ReasonCode;
+use crate::op::OpClass;
 use crate::policy::{Adaptive, Choice, Exploration, Policy, Query};
 use crate::registry::{Registry, RegistryError};
 use crate::units::Seconds;
@@ -96,7 +97,14 @@ struct Known {
     workload: Workload,
     incumbent: Variant,
     observed: u64,
+    /// Times it was decided at length.
+    asked: u64,
 }
+
+/// An answer that nobody has measured yet is given at length this many times before it becomes a hit: a
+/// supposed time says nothing about when to measure next (one that is 10 times too short was believed
+/// for 800 calls). A caller that never measures has hits after that.
+const ASKED_BEFORE_HIT: u64 = 8;
 
 /// Workloads whose incumbents are remembered at most.
 const KNOWN_CAPACITY: usize = 8192;
@@ -301,13 +309,16 @@ impl Engine {
         let policy = read(&self.policy).clone();
         let choice = self.overridden(&candidates).unwrap_or_else(|| policy.choose(&query));
         let mut decision = make_decision(&candidates[choice.index], hash, choice, frozen);
-        if let Some(key) = w.key() {
+        let chosen = &candidates[choice.index];
+        let asked = if frozen { 0 } else { self.remember(w, hash, decision.variant) };
+        if let Some(key) = w.key()
+            && (frozen || chosen.proven() || asked >= ASKED_BEFORE_HIT)
+        {
             self.hits.put(&key, decision.pack(generation));
         }
         if frozen {
             return Ok(decision);
         }
-        self.remember(w, hash, decision.variant);
         decision.due = true;
         decision.unbooked = unbooked;
         UNOBSERVED.set((self.id, 0.0));
@@ -335,7 +346,8 @@ impl Engine {
         x ^ (x >> 31)
     }
 
-    fn remember(&self, w: &Workload, hash: u64, variant: Variant) {
+    /// Notes what was chosen; returns how often this workload has been decided at length.
+    fn remember(&self, w: &Workload, hash: u64, variant: Variant) -> u64 {
         let mut known = lock(&self.known);
         if known.len() >= KNOWN_CAPACITY && !known.contains_key(&hash) {
             let mut n = 0;
@@ -345,9 +357,14 @@ impl Engine {
             });
         }
         match known.get_mut(&hash) {
-            Some(k) if k.workload == *w => k.incumbent = variant,
+            Some(k) if k.workload == *w => {
+                k.incumbent = variant;
+                k.asked += 1;
+                k.asked
+            }
             _ => {
-                known.insert(hash, Known { workload: w.clone(), incumbent: variant, observed: 0 });
+                known.insert(hash, Known { workload: w.clone(), incumbent: variant, observed: 0, asked: 1 });
+                1
             }
         }
     }
@@ -395,7 +412,7 @@ impl Engine {
                     let terms = kernel.terms(w, params, machine);
                     let speed = watches.get(&(device, params.threads > 1)).map_or(1.0, |x| x.speed());
                     let estimate = model.estimate(variant, w, hash, &terms, speed, kernel.scratch(w, params) as u64);
-                    found.push(Candidate { variant, estimate });
+                    found.push(Candidate { variant, estimate, prior: Seconds(terms.total()) });
                 }
             },
             |index, why| {
@@ -404,6 +421,9 @@ impl Engine {
                 }
             },
         );
+        if w.class() == OpClass::Custom {
+            scale_priors(&mut found);
+        }
         (found, refused)
     }
 
@@ -553,6 +573,23 @@ impl Engine {
             }
         }
         found
+    }
+}
+
+/// Nothing is known of a user's code before it ran, so a prior only ranks: what has been measured says
+/// how long such a call takes at all, and the variants not yet known are supposed to take about that.
+fn scale_priors(candidates: &mut Candidates) {
+    let known = |c: &Candidate| c.proven() && c.prior.0 > 0.0;
+    let (sum, n) = candidates.iter().filter(|c| known(c)).fold((0.0, 0.0), |(sum, n), c| (sum + (c.mean() / c.prior).ln(), n + 1.0));
+    if n == 0.0 {
+        return;
+    }
+    let scale = f64::exp(sum / n);
+    for c in candidates.iter_mut().filter(|c| c.estimate.evidence.source == Source::Prior) {
+        let e = &mut c.estimate;
+        for t in [&mut e.mean, &mut e.low, &mut e.high, &mut e.launch, &mut e.work] {
+            *t = *t * scale;
+        }
     }
 }
 
