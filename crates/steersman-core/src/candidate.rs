@@ -24,9 +24,9 @@ pub struct Candidate {
 const KNOWN: f64 = 0.5;
 
 impl Candidate {
-    /// Whether its time here is known rather than supposed.
+    /// Whether its time here is known rather than supposed: measured near this size, and clear.
     pub fn proven(&self) -> bool {
-        self.estimate.spread <= KNOWN
+        self.estimate.spread <= KNOWN && !self.estimate.evidence.extrapolated
     }
 }
 
@@ -38,12 +38,17 @@ pub fn legality(kernel: &dyn Kernel, w: &Workload, place: Place) -> Result<(), R
     let class = kernel.numerics(w);
     if class > w.numerics() {
         return Err(match class {
-            NumericClass::Relaxed => Refusal::new("relaxed numerics were not allowed (numerics=relaxed allows them)"),
+            NumericClass::Relaxed => {
+                Refusal::new("relaxed numerics were not allowed (numerics=relaxed allows them)")
+            }
             _ => Refusal::new(format!("its results are {class}, the caller asked for {}", w.numerics())),
         });
     }
     if let Some(o) = w.inputs().iter().chain([w.output()]).find(|o| o.place != place) {
-        return Err(Refusal::new(format!("an operand lives at {} and no link from there to {place} is known", o.place)));
+        return Err(Refusal::new(format!(
+            "an operand lives at {} and no link from there to {place} is known",
+            o.place
+        )));
     }
     kernel.supports(w)
 }

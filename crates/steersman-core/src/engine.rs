@@ -106,6 +106,15 @@ struct Known {
 /// for 800 calls). A caller that never measures has hits after that.
 const ASKED_BEFORE_HIT: u64 = 8;
 
+/// Runs of exactly one workload up to which another one is news.
+const NEWS: u64 = 3;
+
+/// A generation that never is: generations start at one.
+const STALE: u32 = 0;
+
+/// Spread above which a prediction is too vague to tell a change of the machine from its own error.
+const WATCHED_SPREAD: f64 = 0.3;
+
 /// Workloads whose incumbents are remembered at most.
 const KNOWN_CAPACITY: usize = 8192;
 
@@ -125,6 +134,8 @@ pub struct Engine {
     known: Mutex<HashMap<u64, Known>>,
     ledger: Mutex<Ledger>,
     watches: Mutex<HashMap<(DeviceId, bool), Watch>>,
+    /// Observations so far: the time that watches go by.
+    observations: AtomicU64,
     guard: Guard,
     random: AtomicU64,
 }
@@ -169,6 +180,7 @@ impl Engine {
             generation: AtomicU32::new(1),
             known: Mutex::new(HashMap::new()),
             watches: Mutex::new(HashMap::new()),
+            observations: AtomicU64::new(0),
             guard: Guard::default(),
             random: AtomicU64::new(0x2545_F491_4F6C_DD1D),
         }
@@ -305,22 +317,25 @@ impl Engine {
             Some(k) if !frozen && k.workload == *w => (Some(k.incumbent), k.observed),
             _ => (None, 0),
         };
-        let query = Query { workload: w, candidates: &candidates, incumbent, tie_band: read(&self.settings).tie_band };
+        let query = Query {
+            workload: w,
+            candidates: &candidates,
+            incumbent,
+            tie_band: read(&self.settings).tie_band,
+        };
         let policy = read(&self.policy).clone();
         let choice = self.overridden(&candidates).unwrap_or_else(|| policy.choose(&query));
-        let mut decision = make_decision(&candidates[choice.index], hash, choice, frozen);
-        let chosen = &candidates[choice.index];
-        let asked = if frozen { 0 } else { self.remember(w, hash, decision.variant) };
-        if let Some(key) = w.key()
-            && (frozen || chosen.proven() || asked >= ASKED_BEFORE_HIT)
-        {
-            self.hits.put(&key, decision.pack(generation));
-        }
+        let decision = make_decision(&candidates[choice.index], hash, choice, frozen);
+        let keep = |generation: u32| {
+            if let Some(key) = w.key() {
+                self.hits.put(&key, decision.pack(generation));
+            }
+        };
         if frozen {
+            keep(generation);
             return Ok(decision);
         }
-        decision.due = true;
-        decision.unbooked = unbooked;
+        let asked = self.remember(w, hash, decision.variant);
         UNOBSERVED.set((self.id, 0.0));
         if choice.reason != ReasonCode::Forced {
             let ledger = self.ledger();
@@ -332,12 +347,22 @@ impl Engine {
                 random: self.random_word(),
             };
             if let Some(other) = policy.explore(&query, &e) {
-                let instead = decision.predicted;
-                let choice = Choice { index: other, reason: ReasonCode::Explore, ..choice };
-                decision = Decision { due: true, unbooked, instead, ..make_decision(&candidates[other], hash, choice, false) };
+                let evidence = candidates[other].estimate.evidence;
+                // What a first run shows may change the choice: the next call asks again, rather than find
+                // an answer from before it. (Calls of 1 µs among calls of 20 µs were not asked about again
+                // for 1,200 calls.) Equals that are known well may wait for the next measurement.
+                keep(if evidence.exact < NEWS { STALE } else { generation });
+                let trial = evidence.extrapolated && other == query.default();
+                let reason = if trial { ReasonCode::Prior } else { ReasonCode::Explore };
+                let choice = Choice { index: other, reason, ..choice };
+                let tried = make_decision(&candidates[other], hash, choice, false);
+                return Ok(Decision { due: true, unbooked, instead: decision.predicted, ..tried });
             }
         }
-        Ok(decision)
+        if candidates[choice.index].proven() || asked >= ASKED_BEFORE_HIT {
+            keep(generation);
+        }
+        Ok(Decision { due: true, unbooked, ..decision })
     }
 
     fn random_word(&self) -> u64 {
@@ -373,7 +398,8 @@ impl Engine {
     fn overridden(&self, candidates: &Candidates) -> Option<Choice> {
         let settings = read(&self.settings);
         let name = settings.force.as_deref()?;
-        let best = |i: &usize, j: &usize| candidates[*i].estimate.mean.0.total_cmp(&candidates[*j].estimate.mean.0);
+        let best =
+            |i: &usize, j: &usize| candidates[*i].estimate.mean.0.total_cmp(&candidates[*j].estimate.mean.0);
         let index = (0..candidates.len())
             .filter(|&i| self.registry.get(candidates[i].variant.kernel).is_some_and(|k| k.name() == name))
             .min_by(best)?;
@@ -386,6 +412,7 @@ impl Engine {
         let model = read(&self.model);
         let settings = read(&self.settings);
         let watches = lock(&self.watches).clone();
+        let now = self.observations.load(Ordering::Relaxed);
         let elements = w.inputs().iter().map(|o| o.elements()).max().unwrap_or(0);
         let small = settings.small_batch.is_some_and(|limit| elements < limit);
         let unknown = Machine::default();
@@ -410,8 +437,13 @@ impl Engine {
                     }
                     let variant = Variant { kernel: index, params };
                     let terms = kernel.terms(w, params, machine);
-                    let speed = watches.get(&(device, params.threads > 1)).map_or(1.0, |x| x.speed());
-                    let estimate = model.estimate(variant, w, hash, &terms, speed, kernel.scratch(w, params) as u64);
+                    let watch = watches.get(&(device, params.threads > 1)).copied().unwrap_or_default();
+                    let scratch = kernel.scratch(w, params) as u64;
+                    let mut estimate = model.estimate(variant, w, hash, &terms, watch.speed(), scratch);
+                    // Doubt only reaches down: a slow-down that went on is in the estimate already.
+                    let doubt = watch.doubt(now);
+                    estimate.spread = estimate.spread.hypot(doubt);
+                    estimate.low = estimate.low * (-1.645 * doubt).exp();
                     found.push(Candidate { variant, estimate, prior: Seconds(terms.total()) });
                 }
             },
@@ -462,26 +494,35 @@ impl Engine {
             k.workload.clone()
         };
         let residual = (seconds / decision.predicted).ln();
-        let spread = ((decision.high as f64 / decision.low as f64).ln() / 3.3).max(0.02);
-        let shift = self.watch(decision.variant, residual, spread);
-        // A run far outside its interval is more likely a hiccup than news: it counts less.
-        let weight = (3.0 * spread / residual.abs().max(1e-9)).min(1.0);
+        // From the upper end: the lower one also holds the doubt about a slow-down that may be over.
+        let spread = ((decision.high as f64 / decision.predicted).ln() / 1.65).max(0.02);
+        let now = self.observations.fetch_add(1, Ordering::Relaxed) + 1;
+        let (shift, uneasy) = self.watch(decision.variant, residual, spread, now);
+        // A run far outside its interval is more likely a hiccup than news: it counts less. Nor does the
+        // model take in what may turn out to be a shift, which would then count twice.
+        let weight = (3.0 * spread / residual.abs().max(1e-9)).min(if uneasy { 0.2 } else { 1.0 });
         self.learn(decision.variant, &workload, seconds, weight);
         Some(Observed { shift, explored })
     }
 
-    fn watch(&self, variant: Variant, residual: f64, spread: f64) -> Option<Shift> {
-        if !read(&self.settings).drift {
-            return None;
+    /// Whether the group shifted just now, and whether a shift may be on.
+    fn watch(&self, variant: Variant, residual: f64, spread: f64, now: u64) -> (Option<Shift>, bool) {
+        // A supposed time that was wrong is no news about the machine.
+        if spread > WATCHED_SPREAD || !read(&self.settings).drift {
+            return (None, false);
         }
-        let device = self.registry.get(variant.kernel)?.device();
+        let Some(device) = self.registry.get(variant.kernel).map(|k| k.device()) else {
+            return (None, false);
+        };
         let mut watches = lock(&self.watches);
-        let shift = watches.entry((device, variant.params.threads > 1)).or_default().observe(residual, spread);
+        let watch = watches.entry((device, variant.params.threads > 1)).or_default();
+        let shift = watch.observe(residual, spread, now);
+        let uneasy = watch.uneasy();
         drop(watches);
         if shift.is_some() {
             self.invalidate();
         }
-        shift
+        (shift, uneasy)
     }
 
     /// Takes in a measured time outside of any decision: calibration, imports.
@@ -491,7 +532,11 @@ impl Engine {
         let terms = {
             let devices = read(&self.devices);
             let unknown = Machine::default();
-            kernel.terms(w, variant.params, devices.get(kernel.device().0 as usize).map_or(&unknown, |d| &d.machine))
+            kernel.terms(
+                w,
+                variant.params,
+                devices.get(kernel.device().0 as usize).map_or(&unknown, |d| &d.machine),
+            )
         };
         let speed = self.speed(kernel.device(), variant.params.threads > 1);
         write(&self.model).observe(variant, w, hash, &terms, seconds / speed, weight);
@@ -522,7 +567,12 @@ impl Engine {
         if candidates.is_empty() {
             return Err(self.no_candidate(w, hash));
         }
-        let query = Query { workload: w, candidates: &candidates, incumbent: None, tie_band: read(&self.settings).tie_band };
+        let query = Query {
+            workload: w,
+            candidates: &candidates,
+            incumbent: None,
+            tie_band: read(&self.settings).tie_band,
+        };
         let policy = read(&self.policy).clone();
         let choice = self.overridden(&candidates).unwrap_or_else(|| policy.choose(&query));
         Ok(make_decision(&candidates[choice.index], hash, choice, self.frozen.load(Ordering::Acquire)))
@@ -545,8 +595,12 @@ impl Engine {
         for (dimension, size) in crate::vary::dimensions(w) {
             for above in [false, true] {
                 // Steps of a quarter octave over five decades, then a bisection between the last two.
-                let step = |i: i32| (size as f64 * 2f64.powf(f64::from(i) * if above { 0.25 } else { -0.25 })) as usize;
-                let at = |n: usize| -> Option<Variant> { self.judge(&crate::vary::resized(w, &dimension, n)?).ok().map(|d| d.variant) };
+                let step = |i: i32| {
+                    (size as f64 * 2f64.powf(f64::from(i) * if above { 0.25 } else { -0.25 })) as usize
+                };
+                let at = |n: usize| -> Option<Variant> {
+                    self.judge(&crate::vary::resized(w, &dimension, n)?).ok().map(|d| d.variant)
+                };
                 let mut last = size;
                 for i in 1..48 {
                     let n = step(i);
@@ -564,7 +618,12 @@ impl Engine {
                                     _ => same = mid,
                                 }
                             }
-                            found.push(Crossover { dimension: dimension.clone(), at: other, above, winner: who });
+                            found.push(Crossover {
+                                dimension: dimension.clone(),
+                                at: other,
+                                above,
+                                winner: who,
+                            });
                             break;
                         }
                         Some(_) => last = n,
@@ -580,7 +639,10 @@ impl Engine {
 /// how long such a call takes at all, and the variants not yet known are supposed to take about that.
 fn scale_priors(candidates: &mut Candidates) {
     let known = |c: &Candidate| c.proven() && c.prior.0 > 0.0;
-    let (sum, n) = candidates.iter().filter(|c| known(c)).fold((0.0, 0.0), |(sum, n), c| (sum + (c.mean() / c.prior).ln(), n + 1.0));
+    let (sum, n) = candidates
+        .iter()
+        .filter(|c| known(c))
+        .fold((0.0, 0.0), |(sum, n), c| (sum + (c.mean() / c.prior).ln(), n + 1.0));
     if n == 0.0 {
         return;
     }
@@ -601,7 +663,11 @@ fn make_decision(c: &Candidate, hash: u64, choice: Choice, frozen: bool) -> Deci
         low: c.estimate.low.0 as f32,
         high: c.estimate.high.0 as f32,
         confidence: choice.confidence as f32,
-        reason: if frozen && choice.reason != ReasonCode::Forced { ReasonCode::Frozen } else { choice.reason },
+        reason: if frozen && choice.reason != ReasonCode::Forced {
+            ReasonCode::Frozen
+        } else {
+            choice.reason
+        },
         due: false,
         unbooked: 0.0,
         instead: 0.0,

@@ -30,7 +30,12 @@ fn a_million_noisy_calls_come_within_two_percent_of_the_best_in_hindsight_plus_t
         assert!(ledger.lost <= ledger.budget * ledger.spent, "{ledger:?}");
         assert!(ledger.spent <= world.total * 1.000_001, "{ledger:?} of {}", world.total);
     }
-    println!("total {:.5} of the best, {:.5} lost exploring, {} explored", world.total / best, truly_lost / best, world.explored);
+    println!(
+        "total {:.5} of the best, {:.5} lost exploring, {} explored",
+        world.total / best,
+        truly_lost / best,
+        world.explored
+    );
     assert!(world.total <= (1.02 + 0.01) * best, "{} of {best}", world.total);
     assert!(truly_lost <= 0.01 * world.total, "{truly_lost} of {}", world.total);
     assert!(world.explored > 0);
@@ -48,7 +53,8 @@ fn a_budget_of_zero_never_explores() {
 #[test]
 fn a_larger_budget_is_held_to_as_well() {
     for budget in [0.001, 0.05, 0.2] {
-        let mut world = World::new(&MISJUDGED, 0.05, 3, Settings { explore_budget: budget, ..Settings::default() });
+        let mut world =
+            World::new(&MISJUDGED, 0.05, 3, Settings { explore_budget: budget, ..Settings::default() });
         for i in 0..50_000 {
             world.call(&exp(SIZES[i % SIZES.len()]));
             let ledger = world.engine.ledger();

@@ -44,7 +44,9 @@ fn when_all_are_put_away_the_error_says_who_and_why() {
     for kernel in 0..3 {
         world.engine.quarantine(kernel, &exp(10), Offence::Panicked, "as scripted");
     }
-    let Err(EngineError::NoCandidate { refused, .. }) = world.engine.decide(&exp(10)) else { panic!("a decision") };
+    let Err(EngineError::NoCandidate { refused, .. }) = world.engine.decide(&exp(10)) else {
+        panic!("a decision")
+    };
     assert_eq!(refused.len(), 3);
     assert!(refused.iter().all(|(_, why)| why.contains("as scripted")), "{refused:?}");
     world.engine.guard().clear();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::{
-    Decision, DeviceId, Engine, Kernel, OpClass, ParamList, Params, ReasonCode, Refusal, Seconds, Settings, Workload,
+    Decision, DeviceId, Engine, Kernel, OpClass, ParamList, Params, ReasonCode, Refusal, Seconds, Settings,
+    Workload,
 };
 
 /// Deterministic noise.
@@ -107,7 +108,6 @@ pub struct World {
 pub struct Called {
     pub decision: Decision,
     pub kernel: usize,
-    pub seconds: f64,
 }
 
 impl World {
@@ -150,7 +150,7 @@ impl World {
             self.engine.observe(&decision, Seconds(seconds));
             self.observed += 1;
         }
-        Called { decision, kernel, seconds }
+        Called { decision, kernel }
     }
 
     /// Lets every kernel be measured a few times at these sizes, as calibration does.
@@ -169,7 +169,10 @@ impl World {
     }
 
     pub fn variant(&self, kernel: usize) -> steersman_core::Variant {
-        steersman_core::Variant { kernel: kernel as u16, params: Params::threads(self.scripts[kernel].threads) }
+        steersman_core::Variant {
+            kernel: kernel as u16,
+            params: Params::threads(self.scripts[kernel].threads),
+        }
     }
 
     /// The kernel the engine would choose now, exploring aside.

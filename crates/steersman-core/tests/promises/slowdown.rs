@@ -70,7 +70,7 @@ fn a_device_slowed_by_a_third_is_predicted_right_during_and_after() {
     for seed in 0..10 {
         let mut world = calibrated(seed);
         let workloads = [3_000, 20_000, 100_000, 200_000].map(exp);
-        let mut run = |world: &mut World, calls: usize| {
+        let run = |world: &mut World, calls: usize| {
             (0..calls).for_each(|i| drop(world.call(&workloads[i % workloads.len()])));
         };
         run(&mut world, 4_000);
