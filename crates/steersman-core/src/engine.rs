@@ -143,8 +143,23 @@ pub struct Engine {
 static NEXT_ENGINE: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
-    /// Engine, and the least run time this thread has had since it last asked for a measurement.
-    static UNOBSERVED: Cell<(u64, f64)> = const { Cell::new((0, 0.0)) };
+    /// Engine, and the least run time this thread has had since it last asked for a measurement. Several,
+    /// so that engines that take turns on a thread do not keep each other from ever asking.
+    static UNOBSERVED: [Cell<(u64, f64)>; 4] = const { [const { Cell::new((0, 0.0)) }; 4] };
+}
+
+/// Run time of this engine on this thread since it last asked for a measurement.
+#[inline]
+fn unobserved(engine: u64) -> f64 {
+    UNOBSERVED.with(|slots| match slots[engine as usize % slots.len()].get() {
+        (id, seconds) if id == engine => seconds,
+        _ => 0.0,
+    })
+}
+
+#[inline]
+fn set_unobserved(engine: u64, seconds: f64) {
+    UNOBSERVED.with(|slots| slots[engine as usize % slots.len()].set((engine, seconds)));
 }
 
 fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -286,19 +301,17 @@ impl Engine {
         if let Some(key) = &key
             && let Some(payload) = self.hits.get(key)
         {
-            let (mut decision, generation) = Decision::unpack(payload, key.hash64());
+            let (decision, generation) = Decision::unpack(payload, key.hash64());
             if generation == self.generation.load(Ordering::Acquire)
                 && self.registry.get(decision.variant.kernel).is_some_and(|k| k.supports(w).is_ok())
             {
-                let (engine, unobserved) = UNOBSERVED.get();
-                let low = if engine == self.id { unobserved } else { 0.0 } + decision.low as f64;
+                let low = unobserved(self.id) + decision.low as f64;
                 let bound = f64::from_bits(self.observe_every.load(Ordering::Relaxed));
                 if low < bound || self.frozen.load(Ordering::Relaxed) {
-                    UNOBSERVED.set((self.id, low));
+                    set_unobserved(self.id, low);
                     return Ok(decision);
                 }
-                decision.unbooked = low - decision.low as f64;
-                return self.decide_slow(w, key.hash64(), decision.unbooked);
+                return self.decide_slow(w, key.hash64(), low - decision.low as f64);
             }
         }
         self.decide_slow(w, key.map_or_else(|| fallback_hash(w), |k| k.hash64()), 0.0)
@@ -336,7 +349,7 @@ impl Engine {
             return Ok(decision);
         }
         let asked = self.remember(w, hash, decision.variant);
-        UNOBSERVED.set((self.id, 0.0));
+        set_unobserved(self.id, 0.0);
         if choice.reason != ReasonCode::Forced {
             let ledger = self.ledger();
             // As many calls are to come as there have been: the best guess without knowing the program.
@@ -638,7 +651,7 @@ impl Engine {
 /// Nothing is known of a user's code before it ran, so a prior only ranks: what has been measured says
 /// how long such a call takes at all, and the variants not yet known are supposed to take about that.
 fn scale_priors(candidates: &mut Candidates) {
-    let known = |c: &Candidate| c.proven() && c.prior.0 > 0.0;
+    let known = |c: &Candidate| c.estimate.evidence.samples > 0 && c.prior.0 > 0.0;
     let (sum, n) = candidates
         .iter()
         .filter(|c| known(c))

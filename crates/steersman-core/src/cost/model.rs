@@ -81,6 +81,9 @@ impl History {
     }
 }
 
+/// A spread of e³ either way says "unknown"; more would say the same.
+const WIDEST: f64 = 3.0;
+
 /// Exact workloads remembered at most; the oldest half goes when it is full.
 const HISTORY_CAPACITY: usize = 16_384;
 
@@ -95,21 +98,32 @@ pub struct Model {
 impl Model {
     /// Predicts the run of `variant` whose counted work is `terms`. `speed` is the device's shared slow-down
     /// (1: as learned).
-    pub fn estimate(&self, variant: Variant, w: &Workload, hash: u64, terms: &Terms, speed: f64, scratch: u64) -> Estimate {
+    pub fn estimate(
+        &self,
+        variant: Variant,
+        w: &Workload,
+        hash: u64,
+        terms: &Terms,
+        speed: f64,
+        scratch: u64,
+    ) -> Estimate {
         let key = CellKey::of(variant, w);
         let cell = self.cells.get(&key);
         let pool = if cell.is_some() { None } else { self.cells.get(&key.pool()) };
         let (p, samples, source, range) = match (cell, pool) {
             (Some(c), _) => (c.fit.predict(terms), c.stats.samples, Source::Model, c.stats.range),
-            (None, Some(c)) => {
-                (Fit::new(&Stats::default(), &Belief::from_pool(&c.fit)).predict(terms), 0, Source::Pool, c.stats.range)
-            }
+            (None, Some(c)) => (
+                Fit::new(&Stats::default(), &Belief::from_pool(&c.fit)).predict(terms),
+                0,
+                Source::Pool,
+                c.stats.range,
+            ),
             (None, None) => (prior_fit().predict(terms), 0, Source::Prior, None),
         };
         let at = terms.total().max(1e-12).ln();
         // Half an e-fold beyond the sizes seen is still near; further is said to be extrapolation.
         let extrapolated = range.is_none_or(|(a, b)| at < a - 0.5 || at > b + 0.5);
-        let (mut ln, mut spread, dof) = (p.seconds.ln(), p.spread, p.dof);
+        let (mut ln, mut spread, dof) = (p.seconds.ln(), p.spread.min(WIDEST), p.dof);
         let mut evidence = Evidence { source, samples, exact: 0, extrapolated };
         if let Some((_, h)) = self.history.get(&(hash, variant)) {
             let (vm, vh) = (spread * spread, h.variance());
@@ -123,7 +137,7 @@ impl Model {
             }
         }
         let mean = ln.exp() * speed;
-        let half = (t90(dof) * spread).min(3.0);
+        let half = (t90(dof) * spread).min(WIDEST);
         let launch = (p.launch / p.seconds).min(1.0) * mean;
         Estimate {
             mean: Seconds(mean),
@@ -139,7 +153,15 @@ impl Model {
     }
 
     /// Takes in a measured time. `weight` below 1 for a doubtful one.
-    pub fn observe(&mut self, variant: Variant, w: &Workload, hash: u64, terms: &Terms, seconds: f64, weight: f64) {
+    pub fn observe(
+        &mut self,
+        variant: Variant,
+        w: &Workload,
+        hash: u64,
+        terms: &Terms,
+        seconds: f64,
+        weight: f64,
+    ) {
         if !(seconds > 0.0 && seconds.is_finite()) {
             return;
         }
@@ -161,7 +183,13 @@ impl Model {
 
     fn add(&mut self, key: CellKey, terms: &Terms, seconds: f64, weight: f64) {
         let belief = self.belief(key);
-        let cell = self.cells.entry(key).or_insert_with(|| Cell { stats: Stats::default(), fit: Fit::new(&Stats::default(), &belief) });
+        let cell = self
+            .cells
+            .entry(key)
+            .or_insert_with(|| Cell { stats: Stats::default(), fit: Fit::new(&Stats::default(), &belief) });
+        if key.class == OpClass::Custom {
+            cell.stats.rebase(terms, seconds);
+        }
         cell.stats.add(terms, seconds, weight);
         cell.fit = Fit::new(&cell.stats, &belief);
     }
@@ -169,6 +197,7 @@ impl Model {
     fn belief(&self, key: CellKey) -> Belief {
         match (key.op, self.cells.get(&key.pool())) {
             (Some(_), Some(pool)) => Belief::from_pool(&pool.fit),
+            _ if key.class == OpClass::Custom => Belief::unknown(),
             _ => Belief::prior(),
         }
     }

@@ -23,12 +23,27 @@ pub struct Stats {
     pub samples: u64,
     /// Smallest and largest ln(prior seconds) seen.
     pub range: Option<(f64, f64)>,
+    /// What prior times are multiplied by before anything else, if not by one.
+    #[serde(default)]
+    unit: Option<f64>,
 }
 
 /// Beyond this many samples old ones fade: rates drift, and a model that cannot move is wrong for ever.
 const MEMORY: f64 = 256.0;
 
 impl Stats {
+    /// Takes the first sample as the measure of all prior rates: for code whose priors only rank. Without
+    /// it a rate a thousand times its prior would take as many samples to be believed.
+    pub fn rebase(&mut self, terms: &Terms, seconds: f64) {
+        if self.samples == 0 && terms.total() > 0.0 && seconds > 0.0 && seconds.is_finite() {
+            self.unit = Some(seconds / terms.total());
+        }
+    }
+
+    fn unit(&self) -> f64 {
+        self.unit.unwrap_or(1.0)
+    }
+
     /// Takes in one measured time with this weight (1 for a full sample).
     pub fn add(&mut self, terms: &Terms, seconds: f64, weight: f64) {
         if !(seconds > 0.0 && seconds.is_finite() && weight > 0.0) {
@@ -40,12 +55,14 @@ impl Stats {
             self.moment.iter_mut().for_each(|m| *m *= keep);
             self.weight *= keep;
         }
+        let unit = self.unit();
+        let z = |x: f64| x * unit / seconds;
         let x = terms.seconds();
         for (i, &xi) in x.iter().enumerate() {
-            let zi = xi / seconds;
+            let zi = z(xi);
             self.moment[i] += weight * zi;
             for (j, &xj) in x.iter().enumerate() {
-                self.gram[i][j] += weight * zi * xj / seconds;
+                self.gram[i][j] += weight * zi * z(xj);
             }
         }
         self.weight += weight;
@@ -56,10 +73,14 @@ impl Stats {
 
     /// Joins what another process learned.
     pub fn merge(&mut self, other: &Stats) {
+        if self.samples == 0 {
+            self.unit = other.unit;
+        }
+        let unit = self.unit() / other.unit();
         for i in 0..MAX_TERMS {
-            self.moment[i] += other.moment[i];
+            self.moment[i] += other.moment[i] * unit;
             for j in 0..MAX_TERMS {
-                self.gram[i][j] += other.gram[i][j];
+                self.gram[i][j] += other.gram[i][j] * unit * unit;
             }
         }
         self.weight += other.weight;
@@ -84,9 +105,12 @@ impl Stats {
 pub struct Belief {
     mean: Vector,
     /// Precision of each rate in units of the noise variance.
-    precision: f64,
+    precision: Vector,
     shape: f64,
     scale: f64,
+    /// A rate may turn out far lower than its prior (a term that hardly matters), but never negative.
+    lowest: f64,
+    unit: f64,
 }
 
 /// Relative noise of one sample before any was seen, and the degrees of freedom behind that guess.
@@ -95,16 +119,29 @@ const SHAPE: f64 = 2.0;
 /// Uncertainty of a prior rate (often several-fold) and of one inherited from the kernel's other ops.
 const PRIOR_SPREAD: f64 = 1.5;
 const POOL_SPREAD: f64 = 0.25;
+/// Uncertainty of a rate of user code, relative to what the first sample suggests.
+const UNKNOWN_SPREAD: f64 = 1e3;
+/// Lowest rates relative to their priors, where priors are probed and where they only rank.
+const LOWEST_RATE: f64 = 0.02;
+const LOWEST_UNKNOWN_RATE: f64 = 1e-6;
 
 impl Belief {
     /// Rates as probed.
     pub fn prior() -> Belief {
         Belief {
             mean: [1.0; MAX_TERMS],
-            precision: (NOISE / PRIOR_SPREAD).powi(2),
+            precision: [(NOISE / PRIOR_SPREAD).powi(2); MAX_TERMS],
             shape: SHAPE,
             scale: SHAPE * NOISE * NOISE,
+            lowest: LOWEST_RATE,
+            unit: 1.0,
         }
+    }
+
+    /// Rates of which nothing is known.
+    pub fn unknown() -> Belief {
+        let precision = [(NOISE / UNKNOWN_SPREAD).powi(2); MAX_TERMS];
+        Belief { precision, lowest: LOWEST_UNKNOWN_RATE, ..Belief::prior() }
     }
 
     /// Rates as other ops of the same kernel have shown them.
@@ -112,9 +149,12 @@ impl Belief {
         let noise = pool.noise2().clamp(0.02f64.powi(2), 0.2f64.powi(2));
         Belief {
             mean: pool.mean,
-            precision: (NOISE / POOL_SPREAD).powi(2),
+            // A term the pool has not exercised either is no better known for having a pool.
+            precision: std::array::from_fn(|i| 1.0 / ((POOL_SPREAD / NOISE).powi(2) + pool.covariance[i][i])),
             shape: SHAPE,
             scale: SHAPE * noise,
+            lowest: pool.lowest,
+            unit: pool.unit,
         }
     }
 }
@@ -126,6 +166,8 @@ pub struct Fit {
     covariance: Matrix,
     shape: f64,
     scale: f64,
+    lowest: f64,
+    unit: f64,
 }
 
 /// A predicted time: mean, and relative standard deviation of its Student-t with `dof` degrees.
@@ -141,12 +183,12 @@ pub struct Prediction {
     pub dof: f64,
 }
 
-/// A rate may turn out far lower than its prior (a term that hardly matters), but never negative.
-const LOWEST_RATE: f64 = 0.02;
-
 impl Fit {
     /// The posterior of `stats` under `belief`.
     pub fn new(stats: &Stats, belief: &Belief) -> Fit {
+        let unit = if stats.samples > 0 { stats.unit() } else { belief.unit };
+        let believed: Vector = belief.mean.map(|m| m * belief.unit / unit);
+        let lowest = belief.lowest;
         let mut fixed = [false; MAX_TERMS];
         let (mut mean, mut inverse);
         loop {
@@ -154,23 +196,32 @@ impl Fit {
             let mut right = stats.moment;
             for i in 0..MAX_TERMS {
                 // A rate that wants to go negative is held just above zero and the others solved again.
-                let (p, m) = if fixed[i] { (1e9, LOWEST_RATE) } else { (belief.precision, belief.mean[i]) };
+                let (p, m) = if fixed[i] { (1e9, lowest) } else { (belief.precision[i], believed[i]) };
                 precision[i][i] += p;
                 right[i] += p * m;
             }
             inverse = invert(precision);
             mean = multiply(&inverse, &right);
-            match (0..MAX_TERMS).find(|&i| mean[i] < LOWEST_RATE * 0.99 && !fixed[i]) {
+            match (0..MAX_TERMS).find(|&i| mean[i] < lowest * 0.99 && !fixed[i]) {
                 Some(i) => fixed[i] = true,
                 None => break,
             }
         }
         // Residual sum of squares of the targets (all 1), plus the pull of the prior.
-        let fitted: f64 = (0..MAX_TERMS).map(|i| mean[i] * (0..MAX_TERMS).map(|j| stats.gram[i][j] * mean[j]).sum::<f64>()).sum();
+        let fitted: f64 = (0..MAX_TERMS)
+            .map(|i| mean[i] * (0..MAX_TERMS).map(|j| stats.gram[i][j] * mean[j]).sum::<f64>())
+            .sum();
         let cross: f64 = (0..MAX_TERMS).map(|i| mean[i] * stats.moment[i]).sum();
-        let pull: f64 = (0..MAX_TERMS).map(|i| (mean[i] - belief.mean[i]).powi(2) * belief.precision).sum();
+        let pull: f64 = (0..MAX_TERMS).map(|i| (mean[i] - believed[i]).powi(2) * belief.precision[i]).sum();
         let rss = (stats.weight - 2.0 * cross + fitted).max(0.0) + pull;
-        Fit { mean, covariance: inverse, shape: belief.shape + stats.weight / 2.0, scale: belief.scale + rss / 2.0 }
+        Fit {
+            mean,
+            covariance: inverse,
+            shape: belief.shape + stats.weight / 2.0,
+            scale: belief.scale + rss / 2.0,
+            lowest,
+            unit,
+        }
     }
 
     /// Relative noise variance.
@@ -184,7 +235,7 @@ impl Fit {
         let mut seconds = 0.0;
         let mut launch = 0.0;
         for (i, &xi) in x.iter().enumerate() {
-            let s = self.mean[i] * xi;
+            let s = self.mean[i] * xi * self.unit;
             seconds += s;
             if i < terms.launch_terms() {
                 launch += s;
@@ -194,14 +245,19 @@ impl Fit {
         let mut doubt = 0.0;
         for (i, &xi) in x.iter().enumerate() {
             for (j, &xj) in x.iter().enumerate() {
-                doubt += xi * self.covariance[i][j] * xj;
+                doubt += xi * self.covariance[i][j] * xj * self.unit * self.unit;
             }
         }
         let doubt = doubt / (seconds * seconds);
         // Doubt about rates is in units of the noise assumed beforehand: quiet samples of one size say
         // nothing about a term they did not exercise.
         let noise = self.noise2();
-        Prediction { seconds, launch, spread: (noise + noise.max(NOISE * NOISE) * doubt).sqrt(), dof: 2.0 * self.shape }
+        Prediction {
+            seconds,
+            launch,
+            spread: (noise + noise.max(NOISE * NOISE) * doubt).sqrt(),
+            dof: 2.0 * self.shape,
+        }
     }
 }
 
@@ -293,6 +349,45 @@ mod tests {
             }
         }
         assert!(Fit::new(&s, &Belief::prior()).predict(&terms(1e7)).seconds > 0.0);
+    }
+
+    /// User code: a call, n, n·log n.
+    fn unknown(n: f64) -> Terms {
+        Terms::launch(50e-9).and(n * 1e-9).and(n * n.max(1.0).log2() * 1e-10)
+    }
+
+    #[test]
+    fn user_code_is_learned_whatever_its_priors_said() {
+        let laws: [fn(f64) -> f64; 4] =
+            [|n| 1e-6 + n * 1e-3, |_| 40e-9, |n| 1e-3 + n * 1e-9, |n| 20e-9 + n * n.max(1.0).log2() * 3e-9];
+        for (i, law) in laws.into_iter().enumerate() {
+            for sizes in [[1e2, 1e3, 1e4, 1e6], [1e6, 1e4, 1e3, 1e2]] {
+                let mut s = Stats::default();
+                s.rebase(&unknown(sizes[0]), law(sizes[0]));
+                sizes.iter().for_each(|&n| (0..3).for_each(|_| s.add(&unknown(n), law(n), 1.0)));
+                let fit = Fit::new(&s, &Belief::unknown());
+                for n in [3e2, 5e3, 2e5] {
+                    let p = fit.predict(&unknown(n)).seconds;
+                    assert!((p / law(n)).ln().abs() < 0.1, "law {i} at {n}: {p} for {}", law(n));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn statistics_in_different_units_join_to_what_one_would_have_learned() {
+        let law = |n: f64| 1e-5 + n * 1e-6;
+        let (mut one, mut two, mut all) = (Stats::default(), Stats::default(), Stats::default());
+        one.rebase(&unknown(10.0), law(10.0));
+        two.rebase(&unknown(1e5), law(1e5));
+        for n in [10.0, 1e3, 1e5] {
+            one.add(&unknown(n), law(n), 1.0);
+            two.add(&unknown(n * 2.0), law(n * 2.0), 1.0);
+        }
+        all.merge(&one);
+        all.merge(&two);
+        let p = Fit::new(&all, &Belief::unknown()).predict(&unknown(5e3)).seconds;
+        assert!((p / law(5e3) - 1.0).abs() < 0.05, "{p} for {}", law(5e3));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Exploring is paid from a ledger that never overdraws, and the total stays near the best in hindsight.
 
-use crate::simulated::{Line, Script, World, exp, honest};
+use crate::simulated::{Line, Script, World, custom, exp, honest};
 use steersman_core::{ReasonCode, Seconds, Settings};
 
 /// Priors up to four times off either way: the quickest is thought the slowest.
@@ -75,4 +75,35 @@ fn measuring_is_asked_for_as_often_as_the_settings_say() {
     let (often, seldom) = (observed(100e-6), observed(5e-3));
     assert!((700..=1_100).contains(&often), "{often}");
     assert!((12..=25).contains(&seldom), "{seldom}");
+}
+
+#[test]
+fn engines_that_take_turns_on_a_thread_both_get_their_measurements() {
+    let world = |seed| World::new(&[honest("only", 1, Line(10e-6, 0.0))], 0.01, seed, Settings::default());
+    let (mut one, mut two) = (world(5), world(6));
+    for _ in 0..10_000 {
+        one.call(&exp(10));
+        two.call(&exp(10));
+    }
+    // 10,000 calls of 10 µs, one measurement every 500 µs.
+    assert!(one.observed > 150 && two.observed > 150, "{} and {}", one.observed, two.observed);
+}
+
+#[test]
+fn user_code_a_thousand_times_slower_than_supposed_stays_within_the_budget_and_is_learned() {
+    let supposed = Line(50e-9, 1e-9);
+    let script = |name, rate: f64| Script { name, threads: 1, prior: supposed, truth: Line(1e-6, rate) };
+    let scripts = [script("first", 1e-6), script("slower", 8e-6), script("quicker", 0.4e-6)];
+    let mut world = World::of_user_code(&scripts, 0.05, 7, Settings::default());
+    let mut found = None;
+    for i in 0..60_000 {
+        let called = world.call(&custom(100 + i % 5 * 200));
+        if called.kernel == 2 && called.decision.reason() != ReasonCode::Explore {
+            found.get_or_insert(i);
+        }
+        let ledger = world.engine.ledger();
+        assert!(ledger.lost <= ledger.budget * ledger.spent, "call {i}: {ledger:?}");
+    }
+    println!("the quicker one was found after {found:?} calls, {} explored", world.explored);
+    assert!(found.is_some_and(|i| i < 20_000), "{found:?}");
 }

@@ -64,6 +64,7 @@ pub fn honest(name: &'static str, threads: usize, truth: Line) -> Script {
 
 struct Scripted {
     script: Script,
+    class: OpClass,
     legal: Arc<AtomicBool>,
 }
 
@@ -75,7 +76,7 @@ impl Kernel for Scripted {
         DeviceId(0)
     }
     fn class(&self) -> OpClass {
-        OpClass::Unary
+        self.class
     }
     fn supports(&self, _w: &Workload) -> Result<(), Refusal> {
         if self.legal.load(Ordering::Relaxed) { Ok(()) } else { Err(Refusal::new("not now")) }
@@ -112,12 +113,21 @@ pub struct Called {
 
 impl World {
     pub fn new(scripts: &[Script], noise: f64, seed: u64, settings: Settings) -> World {
+        World::of(OpClass::Unary, scripts, noise, seed, settings)
+    }
+
+    /// Kernels of user code, to be called with [`custom`] workloads.
+    pub fn of_user_code(scripts: &[Script], noise: f64, seed: u64, settings: Settings) -> World {
+        World::of(OpClass::Custom, scripts, noise, seed, settings)
+    }
+
+    fn of(class: OpClass, scripts: &[Script], noise: f64, seed: u64, settings: Settings) -> World {
         let engine = Engine::new(settings);
         let mut legal = Vec::new();
         for &script in scripts {
             let flag = Arc::new(AtomicBool::new(true));
             legal.push(flag.clone());
-            engine.register(Arc::new(Scripted { script, legal: flag })).unwrap();
+            engine.register(Arc::new(Scripted { script, class, legal: flag })).unwrap();
         }
         World {
             engine,
@@ -184,4 +194,9 @@ impl World {
 /// The op all scripted kernels are about.
 pub fn exp(n: usize) -> Workload {
     format!("exp f32 {n}").parse().unwrap()
+}
+
+/// User code on an input of this size.
+pub fn custom(n: usize) -> Workload {
+    Workload::custom("scripted", &[n]).unwrap()
 }

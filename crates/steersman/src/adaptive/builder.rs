@@ -150,10 +150,10 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Builder<A, R, M> {
         // An engine without devices still runs closures: where they run, the data is.
         let device = DeviceId(host.map_or(u16::MAX, |i| i as u16));
         let mut variants = Vec::with_capacity(self.variants.len());
-        for (name, threads, run) in self.variants {
+        for (place, (name, threads, run)) in self.variants.into_iter().enumerate() {
             let params = Params::threads(threads.max(1).into());
             let full = format!("{}/{name}", self.name);
-            let kernel = VariantKernel { name: full, function: self.name, device, params };
+            let kernel = VariantKernel { name: full, function: self.name, device, params, place };
             let kernel = self.engine.register(Arc::new(kernel))?;
             variants.push(Variant { name, kernel, params, run, runs: AtomicU32::new(0) });
         }

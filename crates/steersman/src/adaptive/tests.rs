@@ -157,3 +157,16 @@ fn a_function_without_variants_or_with_a_name_twice_is_refused_with_the_reason()
     let twice = Adaptive::reading("twice", &e).variant("a", |x: &u32| *x).variant("a", |x: &u32| *x).build();
     assert!(matches!(twice.err(), Some(BuildError::Registry(_))));
 }
+
+#[test]
+fn the_first_variant_is_the_default_whatever_its_size_and_threads() {
+    let work = Adaptive::reading("work", &steady())
+        .variant_threads("first", 4, |n: &usize| *n)
+        .variant("second", |n: &usize| *n)
+        .size(|n| *n)
+        .build()
+        .unwrap();
+    for n in [0, 1, 1_000, 1 << 40] {
+        assert_eq!(work.choice(&n), Some("first"), "{n}");
+    }
+}
