@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Opening must not hold up a first call; what is locked longer than this is looked at again later.
-const OPEN_PATIENCE: Duration = Duration::from_millis(25);
+const OPEN_PATIENCE: Duration = Duration::from_millis(200);
 /// Saving is off the hot path: another process's transaction, at most some ten milliseconds, is waited out.
 const SAVE_PATIENCE: Duration = Duration::from_secs(2);
 
