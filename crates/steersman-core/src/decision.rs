@@ -66,6 +66,16 @@ impl Decision {
         self.due
     }
 
+    /// The same call by another variant, because someone said so.
+    pub fn with_variant(self, variant: Variant) -> Decision {
+        Decision { variant, reason: ReasonCode::Forced, due: false, ..self }
+    }
+
+    /// The same decision, made because the one before it failed.
+    pub fn as_fallback(self) -> Decision {
+        Decision { reason: ReasonCode::FallbackAfterFailure, ..self }
+    }
+
     pub(crate) fn pack(&self, generation: u32) -> [u64; PAYLOAD] {
         let v = self.variant;
         [

@@ -10,6 +10,7 @@ use crate::op::OpClass;
 use crate::units::Seconds;
 use crate::workload::{Layout, Workload};
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 /// One kernel with one parameter point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,10 +47,11 @@ impl CellKey {
     }
 }
 
-#[derive(Clone, Debug)]
+/// Fitted when first asked for: a remembered machine has thousands of cells and needs a few.
+#[derive(Debug, Default)]
 struct Cell {
     stats: Stats,
-    fit: Fit,
+    fit: OnceLock<Fit>,
 }
 
 /// Running mean and variance of ln t for one exact workload and variant.
@@ -90,6 +92,7 @@ pub struct Model {
     cells: HashMap<CellKey, Cell>,
     history: HashMap<(u64, Variant), (u64, History)>,
     clock: u64,
+    changes: u64,
 }
 
 impl Model {
@@ -97,14 +100,12 @@ impl Model {
     /// (1: as learned).
     pub fn estimate(&self, variant: Variant, w: &Workload, hash: u64, terms: &Terms, speed: f64, scratch: u64) -> Estimate {
         let key = CellKey::of(variant, w);
-        let cell = self.cells.get(&key);
-        let pool = if cell.is_some() { None } else { self.cells.get(&key.pool()) };
-        let (p, samples, source, range) = match (cell, pool) {
-            (Some(c), _) => (c.fit.predict(terms), c.stats.samples, Source::Model, c.stats.range),
-            (None, Some(c)) => {
-                (Fit::new(&Stats::default(), &Belief::from_pool(&c.fit)).predict(terms), 0, Source::Pool, c.stats.range)
-            }
-            (None, None) => (prior_fit().predict(terms), 0, Source::Prior, None),
+        let (p, samples, source, range) = if let Some((fit, stats)) = self.fit(&key) {
+            (fit.predict(terms), stats.samples, Source::Model, stats.range)
+        } else if let Some((fit, stats)) = self.fit(&key.pool()) {
+            (fit.unseen().predict(terms), 0, Source::Pool, stats.range)
+        } else {
+            (prior_fit().predict(terms), 0, Source::Prior, None)
         };
         let at = terms.total().max(1e-12).ln();
         // Half an e-fold beyond the sizes seen is still near; further is said to be extrapolation.
@@ -159,40 +160,40 @@ impl Model {
         }
     }
 
-    fn add(&mut self, key: CellKey, terms: &Terms, seconds: f64, weight: f64) {
-        let belief = self.belief(key);
-        let cell = self.cells.entry(key).or_insert_with(|| Cell { stats: Stats::default(), fit: Fit::new(&Stats::default(), &belief) });
-        cell.stats.add(terms, seconds, weight);
-        cell.fit = Fit::new(&cell.stats, &belief);
+    /// How often anything was learned: to tell whether there is something to save.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
-    fn belief(&self, key: CellKey) -> Belief {
-        match (key.op, self.cells.get(&key.pool())) {
-            (Some(_), Some(pool)) => Belief::from_pool(&pool.fit),
-            _ => Belief::prior(),
-        }
+    fn add(&mut self, key: CellKey, terms: &Terms, seconds: f64, weight: f64) {
+        self.changes += 1;
+        let cell = self.cells.entry(key).or_default();
+        cell.stats.add(terms, seconds, weight);
+        cell.fit = OnceLock::new();
+    }
+
+    fn fit(&self, key: &CellKey) -> Option<(&Fit, &Stats)> {
+        let cell = self.cells.get(key)?;
+        let fit = cell.fit.get_or_init(|| {
+            let belief = match key.op.and_then(|_| self.fit(&key.pool())) {
+                Some((pool, _)) => Belief::from_pool(pool),
+                None => Belief::prior(),
+            };
+            Fit::new(&cell.stats, &belief)
+        });
+        Some((fit, &cell.stats))
     }
 
     /// Refits every cell to its pool as it stands now: after calibration, when pools have settled.
     pub fn refit(&mut self) {
-        let keys: Vec<CellKey> = self.cells.keys().filter(|k| k.op.is_some()).copied().collect();
-        for key in keys {
-            let belief = self.belief(key);
-            if let Some(cell) = self.cells.get_mut(&key) {
-                cell.fit = Fit::new(&cell.stats, &belief);
-            }
-        }
+        self.cells.values_mut().for_each(|c| c.fit = OnceLock::new());
     }
 
     /// Puts remembered statistics in, on top of what is there.
-    pub fn restore(&mut self, key: CellKey, stats: Stats) {
-        let belief = self.belief(key);
-        let mut all = stats;
-        if let Some(cell) = self.cells.get(&key) {
-            all.merge(&cell.stats);
-        }
-        let fit = Fit::new(&all, &belief);
-        self.cells.insert(key, Cell { stats: all, fit });
+    pub fn restore(&mut self, key: CellKey, stats: &Stats) {
+        let cell = self.cells.entry(key).or_default();
+        cell.stats.merge(stats);
+        cell.fit = OnceLock::new();
     }
 
     /// Puts remembered history of one exact workload in.
@@ -211,6 +212,11 @@ impl Model {
         self.cells.get(key).map_or(0, |c| c.stats.samples)
     }
 
+    /// Every exact workload's history, by key hash.
+    pub fn histories(&self) -> impl Iterator<Item = (u64, Variant, &History)> {
+        self.history.iter().map(|((hash, v), (_, h))| (*hash, *v, h))
+    }
+
     /// Forgets the history of exact workloads, so that only the regression speaks.
     pub fn forget_history(&mut self) {
         self.history.clear();
@@ -218,12 +224,13 @@ impl Model {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
+        self.changes += 1;
         self.cells.clear();
         self.history.clear();
     }
 }
 
 fn prior_fit() -> &'static Fit {
-    static FIT: std::sync::OnceLock<Fit> = std::sync::OnceLock::new();
+    static FIT: OnceLock<Fit> = OnceLock::new();
     FIT.get_or_init(|| Fit::new(&Stats::default(), &Belief::prior()))
 }

@@ -70,6 +70,46 @@ impl Stats {
         };
     }
 
+    /// As bytes: the terms in use only, little-endian.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let used = (0..MAX_TERMS).rev().find(|&i| self.gram[i][i] != 0.0).map_or(0, |i| i + 1);
+        let (low, high) = self.range.unwrap_or((f64::NAN, f64::NAN));
+        let mut out = vec![used as u8];
+        let mut put = |v: f64| out.extend(v.to_le_bytes());
+        [self.weight, self.samples as f64, low, high].into_iter().for_each(&mut put);
+        self.moment[..used].iter().copied().for_each(&mut put);
+        for i in 0..used {
+            self.gram[i][..=i].iter().copied().for_each(&mut put);
+        }
+        out
+    }
+
+    /// From [`Stats::to_bytes`]; `None` if the bytes are not that, or hold something no samples could give.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Stats> {
+        let (&used, rest) = bytes.split_first()?;
+        let used = used as usize;
+        if used > MAX_TERMS || rest.len() != 8 * (4 + used + used * (used + 1) / 2) {
+            return None;
+        }
+        let mut values = rest.chunks_exact(8).map(|c| f64::from_le_bytes(c.try_into().unwrap_or_default()));
+        let mut take = || values.next().unwrap_or(f64::NAN);
+        let mut s = Stats { weight: take(), samples: take() as u64, ..Stats::default() };
+        let range = (take(), take());
+        s.range = (range.0 <= range.1).then_some(range);
+        s.moment[..used].iter_mut().for_each(|m| *m = take());
+        for i in 0..used {
+            for j in 0..=i {
+                let v = take();
+                (s.gram[i][j], s.gram[j][i]) = (v, v);
+            }
+        }
+        let sane = s.weight >= 0.0
+            && s.weight.is_finite()
+            && s.moment.iter().all(|m| m.is_finite())
+            && s.gram.iter().flatten().all(|g| g.is_finite());
+        sane.then_some(s)
+    }
+
     /// The same knowledge with less say, for data of an older driver or kernel revision.
     pub fn faded(mut self, keep: f64) -> Stats {
         self.gram.iter_mut().flatten().for_each(|g| *g *= keep);
@@ -171,6 +211,14 @@ impl Fit {
         let pull: f64 = (0..MAX_TERMS).map(|i| (mean[i] - belief.mean[i]).powi(2) * belief.precision).sum();
         let rss = (stats.weight - 2.0 * cross + fitted).max(0.0) + pull;
         Fit { mean, covariance: inverse, shape: belief.shape + stats.weight / 2.0, scale: belief.scale + rss / 2.0 }
+    }
+
+    /// What this pool's fit says of an op of which nothing was seen: the same rates, less surely.
+    pub fn unseen(&self) -> Fit {
+        let belief = Belief::from_pool(self);
+        let mut covariance = [[0.0; MAX_TERMS]; MAX_TERMS];
+        (0..MAX_TERMS).for_each(|i| covariance[i][i] = 1.0 / belief.precision);
+        Fit { mean: belief.mean, covariance, shape: belief.shape, scale: belief.scale }
     }
 
     /// Relative noise variance.
@@ -280,6 +328,20 @@ mod tests {
         let fit = Fit::new(&s, &Belief::prior());
         assert!(fit.predict(&terms(1.0)).spread < 0.1);
         assert!(fit.predict(&terms(1e6)).spread > 0.5);
+    }
+
+    #[test]
+    fn statistics_survive_being_written_down_and_nonsense_does_not() {
+        let mut s = Stats::default();
+        s.add(&terms(100.0), 1e-6, 1.0);
+        s.add(&terms(7.0), 2e-7, 0.5);
+        let bytes = s.to_bytes();
+        assert_eq!(Stats::from_bytes(&bytes), Some(s));
+        assert_eq!(Stats::from_bytes(&bytes[1..]), None);
+        assert_eq!(Stats::from_bytes(&[]), None);
+        let mut bad = bytes.clone();
+        bad[1..9].copy_from_slice(&f64::NAN.to_le_bytes());
+        assert_eq!(Stats::from_bytes(&bad), None);
     }
 
     #[test]

@@ -37,6 +37,7 @@
 pub mod amx;
 pub mod blas;
 mod blocks;
+pub mod candidates;
 mod element;
 mod few;
 mod foreign;

@@ -1,0 +1,142 @@
+//! Times several variants of one workload in turns.
+
+use super::{Rig, Series};
+use crate::cost::Variant;
+use crate::kernel::Ran;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// How a contest is held.
+#[derive(Clone, Debug)]
+pub struct Contest {
+    /// Samples of each variant at most.
+    pub rounds: usize,
+    /// Samples of each variant at least, whatever the time.
+    pub least: usize,
+    /// A batch lasts at least this long: 10 µs is 300 times the clock's resolution.
+    pub batch: Duration,
+    /// All of it together lasts about this long at most, once `least` rounds are done.
+    pub limit: Duration,
+    /// A variant this many times slower than the best after `least` rounds gets no more samples.
+    pub give_up: f64,
+}
+
+impl Default for Contest {
+    fn default() -> Contest {
+        Contest { rounds: 5, least: 2, batch: Duration::from_micros(20), limit: Duration::from_millis(50), give_up: 3.0 }
+    }
+}
+
+/// Times `variants` on `rig` in turns. `running` is told what runs now, for a watchdog beside.
+pub fn contest(rig: &mut dyn Rig, variants: &[Variant], how: &Contest, running: &mut dyn FnMut(Variant)) -> Vec<Series> {
+    let started = Instant::now();
+    let mut series: Vec<Series> =
+        variants.iter().map(|&variant| Series { variant, samples: Vec::new(), batch: 0, failed: None }).collect();
+    for round in 0..how.rounds.max(how.least) {
+        if round >= how.least && started.elapsed() > how.limit {
+            break;
+        }
+        let best = series.iter().filter_map(|s| s.best()).min_by(f64::total_cmp);
+        let n = series.len();
+        for turn in 0..n {
+            // Each round starts elsewhere, so that nobody always runs after the same neighbour.
+            let s = &mut series[(turn + round) % n];
+            let hopeless = round >= how.least
+                && best.zip(s.best()).is_some_and(|(best, mine)| mine > best * how.give_up);
+            if s.failed.is_some() || hopeless {
+                continue;
+            }
+            running(s.variant);
+            match catch_unwind(AssertUnwindSafe(|| sample(rig, s, how.batch))) {
+                Ok(Ok(Some(seconds))) => s.samples.push(seconds),
+                Ok(Ok(None)) => {}
+                Ok(Err(why)) => s.failed = Some(why),
+                Err(panic) => s.failed = Some(format!("panicked: {}", panic_text(&*panic))),
+            }
+        }
+    }
+    series
+}
+
+/// One sample: a run to warm up, then a timed batch. `None` if the batch was disturbed.
+fn sample(rig: &mut dyn Rig, s: &mut Series, least: Duration) -> Result<Option<f64>, String> {
+    let mut run = |n: u32| -> Result<(f64, bool), String> {
+        let mut clean = true;
+        let started = Instant::now();
+        for _ in 0..n {
+            clean &= rig.run(s.variant).map_err(|e| e.to_string())? == Ran::Clean;
+        }
+        Ok((started.elapsed().as_secs_f64(), clean))
+    };
+    if s.batch == 0 {
+        let (first, _) = run(1)?;
+        let mut n = 1u32;
+        // Anything already far longer than a batch needs no second look to settle the batch size.
+        let mut took = if first > 20.0 * least.as_secs_f64() { first } else { run(1)?.0 };
+        while took < least.as_secs_f64() && n < 1 << 16 {
+            n = (n * 2).max((n as f64 * least.as_secs_f64() / took.max(1e-9)).min(65536.0) as u32);
+            took = run(n)?.0;
+        }
+        s.batch = n;
+    } else {
+        run(1)?;
+    }
+    let (took, clean) = run(s.batch)?;
+    Ok(clean.then_some(took / s.batch as f64))
+}
+
+/// The text of a panic.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|s| s.to_string())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "with no message".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{KernelError, Params};
+
+    /// Long enough that a loaded machine does not cut rounds off.
+    fn patient() -> Contest {
+        Contest { limit: Duration::from_secs(60), ..Contest::default() }
+    }
+
+    struct Spins(u32);
+    impl Rig for Spins {
+        fn run(&mut self, v: Variant) -> Result<Ran, KernelError> {
+            match v.kernel {
+                9 => Err(KernelError::Failed("no device".into())),
+                8 => panic!("boom"),
+                7 => Ok(Ran::Disturbed),
+                k => {
+                    self.0 = self.0.wrapping_add((0..(k as u32 + 1) * 2000).map(std::hint::black_box).sum());
+                    Ok(Ran::Clean)
+                }
+            }
+        }
+        fn check(&mut self, _: Variant) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn failing_and_panicking_variants_are_given_up_and_the_others_go_on() {
+        let variants: Vec<Variant> = [0, 9, 8, 7].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
+        let series = contest(&mut Spins(0), &variants, &patient(), &mut |_| {});
+        assert_eq!(series[0].samples.len(), 5);
+        assert_eq!(series[1].failed.as_deref(), Some("no device"));
+        assert_eq!(series[2].failed.as_deref(), Some("panicked: boom"));
+        assert!(series[3].samples.is_empty() && series[3].failed.is_none(), "disturbed batches are no samples");
+    }
+
+    #[test]
+    fn a_much_slower_variant_gets_no_more_than_the_least_samples() {
+        let variants: Vec<Variant> = [0, 6].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
+        let series = contest(&mut Spins(0), &variants, &patient(), &mut |_| {});
+        assert_eq!(series[0].samples.len(), 5);
+        assert_eq!(series[1].samples.len(), 2);
+    }
+}

@@ -1,0 +1,22 @@
+//! Honest timing: candidates interleaved, warmed up, batched well above the timer's resolution.
+//!
+//! A [`Rig`] can run any variant of one workload again and again; [`contest`] times several of them in
+//! turns, so that whatever disturbs the machine disturbs all alike.
+
+mod contest;
+mod series;
+
+pub use contest::{Contest, contest};
+pub use series::Series;
+
+use crate::cost::Variant;
+use crate::kernel::{KernelError, Ran};
+
+/// One workload laid out in memory, ready to be run by any variant.
+pub trait Rig: Send {
+    /// Runs it once.
+    fn run(&mut self, variant: Variant) -> Result<Ran, KernelError>;
+
+    /// Runs the variant and the reference on the same operands and compares: an error says how they differ.
+    fn check(&mut self, variant: Variant) -> Result<(), String>;
+}

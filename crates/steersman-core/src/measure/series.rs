@@ -1,0 +1,64 @@
+//! The samples of one variant.
+
+use crate::cost::Variant;
+
+/// The samples of one variant, in seconds a run.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Which variant.
+    pub variant: Variant,
+    /// Samples in the order they were taken; each the mean of a batch.
+    pub samples: Vec<f64>,
+    /// Runs in each batch.
+    pub batch: u32,
+    /// Why it was given up, if it was.
+    pub failed: Option<String>,
+}
+
+impl Series {
+    /// Median of all samples.
+    pub fn median(&self) -> Option<f64> {
+        median(self.samples.iter().copied())
+    }
+
+    /// Median of the even (`0`) or odd (`1`) samples: to pick on one half and judge on the other.
+    pub fn half(&self, half: usize) -> Option<f64> {
+        median(self.samples.iter().copied().skip(half).step_by(2))
+    }
+
+    /// Quickest sample.
+    pub fn best(&self) -> Option<f64> {
+        self.samples.iter().copied().min_by(f64::total_cmp)
+    }
+
+    /// Median absolute deviation relative to the median.
+    pub fn deviation(&self) -> Option<f64> {
+        let m = self.median()?;
+        median(self.samples.iter().map(|s| (s - m).abs())).map(|d| d / m)
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut v: Vec<f64> = values.collect();
+    if v.is_empty() {
+        return None;
+    }
+    v.sort_by(f64::total_cmp);
+    let mid = v.len() / 2;
+    Some(if v.len() % 2 == 1 { v[mid] } else { (v[mid - 1] + v[mid]) / 2.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Params;
+
+    #[test]
+    fn halves_are_taken_in_turns_and_medians_shrug_off_outliers() {
+        let variant = Variant { kernel: 0, params: Params::SERIAL };
+        let s = Series { variant, samples: vec![1.0, 10.0, 1.0, 12.0, 99.0, 11.0], batch: 1, failed: None };
+        assert_eq!(s.half(0), Some(1.0));
+        assert_eq!(s.half(1), Some(11.0));
+        assert_eq!(s.best(), Some(1.0));
+    }
+}

@@ -1,0 +1,168 @@
+//! Calibration: spends a time budget where it teaches most.
+//!
+//! The caller gives a [`Bench`] (lays workloads out in memory) and a list of workloads worth knowing. Each
+//! step takes the one whose likely winners are least certain for the time it costs, times its candidates
+//! in turns and learns the medians. Interrupted at any point, everything learned so far stays.
+
+mod watchdog;
+
+use crate::cost::Variant;
+use crate::engine::Engine;
+use crate::guard::Offence;
+use crate::measure::{Contest, Rig};
+use crate::workload::Workload;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+use watchdog::{Timed, Watchdog};
+
+/// Lays workloads out in memory.
+pub trait Bench {
+    /// A rig for this workload; an error says why there is none (too large, no memory).
+    fn rig(&self, w: &Workload) -> Result<Box<dyn Rig>, String>;
+}
+
+/// How a calibration is run.
+#[derive(Clone, Debug)]
+pub struct Calibration {
+    /// Time it may take.
+    pub budget: Duration,
+    /// How each workload is measured.
+    pub contest: Contest,
+    /// A variant whose run takes longer than this hangs: it is put into quarantine.
+    pub timeout: Duration,
+    /// Workloads whose likely winners are all known better than this need no more samples.
+    pub enough: f64,
+}
+
+impl Default for Calibration {
+    fn default() -> Calibration {
+        Calibration {
+            budget: Duration::from_secs(9),
+            contest: Contest { rounds: 3, least: 2, limit: Duration::from_millis(20), ..Contest::default() },
+            timeout: Duration::from_secs(5),
+            enough: 0.0,
+        }
+    }
+}
+
+/// How far a calibration is.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// Share of the budget used, 0 to 1.
+    pub done: f64,
+    /// Time left.
+    pub left: Duration,
+    /// What is measured now.
+    pub workload: &'a Workload,
+}
+
+/// What a calibration did.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct Report {
+    /// Workloads measured.
+    pub workloads: usize,
+    /// Samples learned from.
+    pub samples: usize,
+    /// Kernels put into quarantine, with why.
+    pub quarantined: Vec<(String, String)>,
+    /// Workloads passed over, with why.
+    pub skipped: Vec<(String, String)>,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+}
+
+/// Workloads looked at to find the next: enough to find a good one, few enough to cost nothing.
+const LOOK: usize = 24;
+
+/// Runs a calibration. `progress` may break it off.
+pub fn calibrate(
+    engine: &Engine,
+    bench: &dyn Bench,
+    mut pending: Vec<Workload>,
+    how: &Calibration,
+    progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+) -> Report {
+    let started = Instant::now();
+    let mut report = Report::default();
+    let mut watchdog = Watchdog::new();
+    let mut checked: HashSet<(u16, &'static str, crate::dtype::DType)> = HashSet::new();
+    let mut cursor = 0;
+    while !pending.is_empty() && started.elapsed() < how.budget {
+        let Some(at) = most_informative(engine, &pending, cursor, how.enough) else { break };
+        cursor = cursor.wrapping_add(LOOK);
+        let w = pending.swap_remove(at);
+        let left = how.budget.saturating_sub(started.elapsed());
+        let done = started.elapsed().as_secs_f64() / how.budget.as_secs_f64().max(1e-9);
+        if progress(Progress { done: done.min(1.0), left, workload: &w }).is_break() {
+            report.interrupted = true;
+            break;
+        }
+        let rig = match bench.rig(&w) {
+            Ok(rig) => rig,
+            Err(why) => {
+                report.skipped.push((w.to_string(), why));
+                continue;
+            }
+        };
+        let contenders = contenders(engine, &w);
+        let unchecked: Vec<Variant> =
+            contenders.iter().copied().filter(|v| checked.insert((v.kernel, w.op().name(), w.dtype()))).collect();
+        match watchdog.contest(rig, contenders, unchecked, how.contest.clone(), how.timeout) {
+            Timed::Done { series, wrong } => {
+                report.workloads += 1;
+                for (variant, why) in wrong {
+                    put_away(engine, &mut report, variant, &w, Offence::Wrong, why);
+                }
+                for s in series {
+                    if let Some(why) = s.failed.clone() {
+                        let offence = if why.starts_with("panicked") { Offence::Panicked } else { Offence::Failed };
+                        put_away(engine, &mut report, s.variant, &w, offence, why);
+                    } else if let Some(m) = s.median() {
+                        engine.learn(s.variant, &w, m, 1.0);
+                        report.samples += s.samples.len();
+                    }
+                }
+            }
+            Timed::Hung(variant) => {
+                let why = format!("did not come back within {:.1} s", how.timeout.as_secs_f64());
+                put_away(engine, &mut report, variant, &w, Offence::Hung, why);
+            }
+        }
+    }
+    engine.with_model_mut(|m| m.refit());
+    report
+}
+
+fn put_away(engine: &Engine, report: &mut Report, v: Variant, w: &Workload, offence: Offence, why: String) {
+    engine.quarantine(v.kernel, w, offence, why.clone());
+    report.quarantined.push((engine.name(v.kernel), why));
+}
+
+/// Candidates worth timing: all that are not known to be far behind.
+fn contenders(engine: &Engine, w: &Workload) -> Vec<Variant> {
+    let all = engine.estimates(w);
+    let best_high = all.iter().map(|c| c.estimate.high.0).fold(f64::INFINITY, f64::min);
+    all.iter().filter(|c| c.estimate.low.0 <= best_high * 2.0 || c.estimate.evidence.samples < 2).map(|c| c.variant).collect()
+}
+
+/// Index of the pending workload with the most doubt per second, among a window of them.
+fn most_informative(engine: &Engine, pending: &[Workload], cursor: usize, enough: f64) -> Option<usize> {
+    let n = pending.len();
+    let window = (0..LOOK.min(n)).map(|i| (cursor + i * 7919) % n);
+    let scored = window.map(|i| (i, score(engine, &pending[i])));
+    let (at, score) = scored.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (score >= enough || n > LOOK).then_some(at)
+}
+
+/// Summed variance of the candidates that may win, for each second that timing them takes.
+fn score(engine: &Engine, w: &Workload) -> f64 {
+    let all = engine.estimates(w);
+    let best_high = all.iter().map(|c| c.estimate.high.0).fold(f64::INFINITY, f64::min);
+    let (mut doubt, mut cost) = (0.0, 300e-6);
+    for c in all.iter().filter(|c| c.estimate.low.0 <= best_high) {
+        doubt += c.estimate.spread.min(1.0).powi(2);
+        cost += 4.0 * c.estimate.mean.0.max(30e-6);
+    }
+    doubt / cost
+}

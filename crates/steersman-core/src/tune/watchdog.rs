@@ -1,0 +1,128 @@
+//! Runs measurements on a thread of its own, so that a kernel that hangs can be left behind.
+
+use crate::cost::Variant;
+use crate::kernel::Params;
+use crate::measure::{Contest, Rig, Series, contest};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+struct Job {
+    rig: Box<dyn Rig>,
+    variants: Vec<Variant>,
+    check: Vec<Variant>,
+    how: Contest,
+}
+
+/// How a watched contest ended.
+pub enum Timed {
+    /// With samples, and with variants whose answers were wrong.
+    Done {
+        /// The samples.
+        series: Vec<Series>,
+        /// Wrong answers, in words.
+        wrong: Vec<(Variant, String)>,
+    },
+    /// This variant did not come back.
+    Hung(Variant),
+}
+
+type Answer = (Vec<Series>, Vec<(Variant, String)>);
+
+struct Worker {
+    jobs: Sender<Job>,
+    answers: Receiver<Answer>,
+    /// What runs now: variant in the low bits, microseconds since the epoch of `clock()` in `since`.
+    running: Arc<AtomicU64>,
+    since: Arc<AtomicU64>,
+}
+
+/// A worker and the eye on it.
+pub struct Watchdog {
+    worker: Option<Worker>,
+}
+
+impl Watchdog {
+    /// No worker yet; one starts with the first job.
+    pub fn new() -> Watchdog {
+        Watchdog { worker: None }
+    }
+
+    /// Checks `check` against the reference, then times `variants`. No single run may last longer than `timeout`.
+    /// A thread that hangs is left behind with its rig: it cannot be stopped safely.
+    pub fn contest(&mut self, rig: Box<dyn Rig>, variants: Vec<Variant>, check: Vec<Variant>, how: Contest, timeout: Duration) -> Timed {
+        let first = variants.first().copied();
+        let worker = self.worker.get_or_insert_with(start);
+        worker.since.store(clock(), Ordering::Release);
+        let lost = Variant { kernel: u16::MAX, params: Params::SERIAL };
+        if worker.jobs.send(Job { rig, variants, check, how }).is_err() {
+            self.worker = None;
+            return Timed::Hung(first.unwrap_or(lost));
+        }
+        loop {
+            match worker.answers.recv_timeout(timeout / 4) {
+                Ok((series, wrong)) => return Timed::Done { series, wrong },
+                Err(RecvTimeoutError::Timeout) => {
+                    let since = Duration::from_micros(clock().saturating_sub(worker.since.load(Ordering::Acquire)));
+                    if since > timeout {
+                        let at = unpack(worker.running.load(Ordering::Acquire));
+                        self.worker = None;
+                        return Timed::Hung(at);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let at = unpack(worker.running.load(Ordering::Acquire));
+                    self.worker = None;
+                    return Timed::Hung(at);
+                }
+            }
+        }
+    }
+}
+
+fn start() -> Worker {
+    let (jobs, inbox) = channel::<Job>();
+    let (outbox, answers) = channel();
+    let (running, since) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (now, at) = (running.clone(), since.clone());
+    let work = move || {
+        for mut job in inbox {
+            let mut note = |v: Variant| {
+                now.store(pack(v), Ordering::Release);
+                at.store(clock(), Ordering::Release);
+            };
+            let mut wrong = Vec::new();
+            for v in job.check {
+                note(v);
+                let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.rig.check(v)));
+                match result {
+                    Ok(Ok(())) => {}
+                    Ok(Err(why)) => wrong.push((v, why)),
+                    Err(_) => wrong.push((v, "panicked while it was compared with the reference".into())),
+                }
+            }
+            job.variants.retain(|v| !wrong.iter().any(|(w, _)| w.kernel == v.kernel));
+            let series = contest(&mut *job.rig, &job.variants, &job.how, &mut note);
+            if outbox.send((series, wrong)).is_err() {
+                return;
+            }
+        }
+    };
+    // If no thread can be had the channel closes and the caller is told at once.
+    let _ = std::thread::Builder::new().name("steersman-measure".into()).spawn(work);
+    Worker { jobs, answers, running, since }
+}
+
+fn clock() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_micros() as u64
+}
+
+fn pack(v: Variant) -> u64 {
+    v.kernel as u64 | (v.params.threads as u64) << 16 | (v.params.variant as u64) << 32
+}
+
+fn unpack(word: u64) -> Variant {
+    Variant { kernel: word as u16, params: Params { threads: (word >> 16) as u16, variant: (word >> 32) as u16 } }
+}

@@ -1,0 +1,108 @@
+//! The CPU as a device: its identity, threads, memory and kernels, and how its rates are probed.
+
+use crate::context::Context;
+use crate::host::Host;
+use crate::memory::MemoryPool;
+use crate::probe::{self, Probes, Store};
+use crate::threads::Team;
+use crate::{isa, map, matmul, moves, reduce};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use steersman_core::cost::{Level, Machine};
+use steersman_core::{Device, DeviceId, Identity, Kernel, Place};
+
+/// The CPU.
+#[derive(Clone)]
+pub struct Cpu {
+    /// What it is.
+    pub host: Arc<Host>,
+    /// Its threads.
+    pub team: Arc<Team>,
+    /// Memory for results.
+    pub memory: MemoryPool,
+}
+
+impl Cpu {
+    /// This machine's CPU, with at most `threads` threads and this many idle bytes kept.
+    pub fn new(threads: Option<usize>, idle_limit: usize) -> Cpu {
+        let host = Host::detect();
+        let threads = threads.unwrap_or(host.cores).clamp(1, 1024);
+        Cpu { team: Arc::new(Team::new(threads)), memory: MemoryPool::new(idle_limit), host: Arc::new(host) }
+    }
+
+    /// As a device of an engine, with nothing probed yet.
+    pub fn device(&self) -> Device {
+        Device { identity: self.identity(), place: Place::Host, machine: Machine::default() }
+    }
+
+    /// What it is, for wisdom to be valid by. The thread limit is part of it: it changes what is possible.
+    pub fn identity(&self) -> Identity {
+        let h = &self.host;
+        let mut isa: Vec<String> = isa::Level::present().map(|l| l.name().to_string()).collect();
+        if matmul::amx::Amx::available() {
+            isa.push("amx-bf16".into());
+        }
+        isa.sort();
+        Identity {
+            family: "cpu".into(),
+            part: h.brand.clone().unwrap_or_else(|| std::env::consts::ARCH.into()),
+            driver: h.os.clone().unwrap_or_else(|| std::env::consts::OS.into()),
+            memory: h.memory,
+            parallelism: self.team.max() as u32,
+            isa,
+        }
+    }
+
+    /// Every kernel of this CPU, plainest first in each class.
+    pub fn kernels(&self, device: DeviceId, blas: Option<&Path>) -> Vec<Arc<dyn Kernel>> {
+        let ctx = Context { device, team: self.team.clone(), host: self.host.clone() };
+        let mut all = map::kernels(&ctx);
+        all.extend(reduce::kernels(&ctx));
+        all.extend(moves::kernels(&ctx));
+        all.extend(matmul::candidates::kernels(&ctx, blas));
+        all
+    }
+
+    /// Measures this CPU's rates.
+    pub fn probe(&self, budget: Duration, progress: &mut dyn FnMut(&str, f64)) -> Machine {
+        machine(&self.host, &probe::run(&self.host, &self.team, budget, progress))
+    }
+}
+
+/// Probed rates in the model's terms.
+fn machine(host: &Host, p: &Probes) -> Machine {
+    let most = p.bandwidths.iter().map(|b| b.threads).max().unwrap_or(1);
+    let level = |name: &str, store: Store, capacity: Option<usize>, private: bool| {
+        // One entry for each thread count; those not probed take the nearest fewer.
+        let by_threads = |pick: fn(&probe::Bandwidth) -> f64| -> Vec<f64> {
+            let mut last = 0.0;
+            (1..=most)
+                .map(|t| {
+                    last = p.bandwidth(store, t).map_or(last, pick);
+                    last
+                })
+                .collect()
+        };
+        Level {
+            name: name.into(),
+            capacity: capacity.map(|c| c as u64),
+            private,
+            copy: by_threads(|b| b.copy),
+            read: by_threads(|b| b.read),
+            stream: by_threads(|b| b.triad),
+        }
+    };
+    let bytes = |l: u8| host.cache(l).map(|c| c.bytes);
+    Machine {
+        levels: vec![
+            level("L1", Store::Cache(1), bytes(1), true),
+            level("L2", Store::Cache(2), bytes(2), true),
+            level("L3", Store::Cache(3), bytes(3), false),
+            level("main", Store::Main, None, false),
+        ],
+        peak_f32: p.peaks.iter().map(|k| (k.isa.clone(), k.f32_flops)).collect(),
+        handoff: p.handoff.as_ref().map(|h| h.hot),
+        rates: Default::default(),
+    }
+}

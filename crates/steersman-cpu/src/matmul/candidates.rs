@@ -1,0 +1,312 @@
+//! The products as candidates: who can do what, on how many threads, at what counted cost.
+
+use super::blas::{self, Blas};
+use super::{Blocks, Float, Gemm, Scratch, amx, by_gemm_crate, by_matrixmultiply, gemv, naive, packed, padded_flops, small, split};
+use crate::context::Context;
+use crate::isa::Level;
+use std::path::Path;
+use std::sync::Arc;
+use steersman_core::cost::{Machine, Terms, Traffic};
+use steersman_core::{
+    DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, OpClass, ParamList, Params, Ran, Refusal, Workload,
+};
+
+/// Every way to multiply matrices here, plainest first.
+pub fn kernels(ctx: &Context, blas_path: Option<&Path>) -> Vec<Arc<dyn Kernel>> {
+    let mut list = vec![product(ctx, "cpu/matmul-naive".into(), How::Naive)];
+    for level in Level::present().filter(|l| *l == Level::best() || *l == Level::Avx2) {
+        list.push(product(ctx, format!("cpu/gemv-{}", level.name()), How::Gemv(level)));
+        list.push(product(ctx, format!("cpu/matmul-small-{}", level.name()), How::Small(level)));
+        list.push(product(ctx, format!("cpu/matmul-packed-{}", level.name()), How::Packed(level)));
+    }
+    list.push(product(ctx, "cpu/matrixmultiply".into(), How::MatrixMultiply));
+    list.push(product(ctx, "cpu/gemm".into(), How::GemmCrate));
+    if let Some(found) = Blas::find(blas_path) {
+        let name = format!("cpu/{}", found.name().to_lowercase().replace(' ', "-"));
+        list.push(product(ctx, name, How::Blas(Arc::new(found))));
+    }
+    if amx::Amx::available() {
+        list.push(product(ctx, "cpu/amx-bf16".into(), How::Amx));
+    }
+    list
+}
+
+fn product(ctx: &Context, name: String, how: How) -> Arc<dyn Kernel> {
+    Arc::new(Product { ctx: ctx.clone(), name, how })
+}
+
+#[derive(Clone)]
+enum How {
+    Naive,
+    Gemv(Level),
+    Small(Level),
+    Packed(Level),
+    GemmCrate,
+    MatrixMultiply,
+    Blas(Arc<Blas>),
+    Amx,
+}
+
+struct Product {
+    ctx: Context,
+    name: String,
+    how: How,
+}
+
+/// Below this many flops a hand-off cannot pay: it takes 0.2 µs, in which one core does 20 kflop.
+const LEAST_PARALLEL_FLOPS: f64 = 40e3;
+/// A tile's worth of rows or columns: parts of a split are whole tiles.
+const GRAIN: usize = 16;
+/// Results this small never outgrow the stack of the naive loop's cost; above it naive is not offered.
+const MOST_NAIVE_FLOPS: f64 = 2e6;
+
+impl Kernel for Product {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn device(&self) -> DeviceId {
+        self.ctx.device
+    }
+
+    fn class(&self) -> OpClass {
+        OpClass::MatMul
+    }
+
+    fn numerics(&self, w: &Workload) -> NumericClass {
+        match self.how {
+            How::Naive => NumericClass::Exact,
+            How::Amx if w.dtype() != DType::BF16 => NumericClass::Relaxed,
+            _ => NumericClass::Reassociated,
+        }
+    }
+
+    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
+        if w.op() != Op::MatMul {
+            return Err(Refusal::new("only multiplies matrices"));
+        }
+        let out = w.output();
+        let r = out.rank();
+        if out.dims[r - 1] > 1 && out.strides[r - 1] != 1 {
+            return Err(Refusal::new("the result's rows must be contiguous"));
+        }
+        let d = w.dtype();
+        let (_, m, _, n) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
+        match &self.how {
+            How::Naive if matches!(d, DType::F32 | DType::F64) && w.flops() > MOST_NAIVE_FLOPS => {
+                Err(Refusal::new("plain loops are only offered up to 2 Mflop: far behind beyond"))
+            }
+            How::Naive => match d {
+                DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 => Ok(()),
+                _ => Err(Refusal::new(format!("does not multiply {d}"))),
+            },
+            _ if !matches!(d, DType::F32 | DType::F64) => Err(Refusal::new(format!("does not multiply {d}"))),
+            How::Amx if d != DType::F32 => Err(Refusal::new(format!("does not multiply {d}"))),
+            How::Gemv(_) if m != 1 && n != 1 => Err(Refusal::new("only for one row or one column of result")),
+            How::Packed(_) if m < 4 || n < 4 => Err(Refusal::new("packing a few rows or columns never pays")),
+            How::Blas(_) => {
+                // SAFETY: only the strides are looked at.
+                let g = product_at::<f32>(w, 0, Io { inputs: &[steersman_core::Address(0); 2], output: steersman_core::Address(0) });
+                blas::accepts(&g).map_err(|why| Refusal::new(why.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn params(&self, w: &Workload) -> ParamList {
+        let parallel = w.flops() >= LEAST_PARALLEL_FLOPS && !matches!(self.how, How::Naive);
+        if parallel { self.ctx.thread_params() } else { smallvec_one() }
+    }
+
+    fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
+        let (batch, m, k, n) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
+        let size = w.dtype().size();
+        let threads = p.threads as f64;
+        let level = self.level();
+        let padded = match self.how {
+            How::Naive => 2.0 * (m * n) as f64 * k as f64,
+            _ => padded_flops(level, size, m, k, n),
+        } * batch as f64;
+        let element = if size == 8 { 8 } else { 4 };
+        let tiles = (m.div_ceil(8) * n.div_ceil(2 * level_lanes(level, element)) * batch) as f64;
+        let spread = machine.spread(w.bytes(), p.threads as usize);
+        let bytes = w.bytes();
+        let at = |i: usize| bytes * spread[i] / machine.bandwidth(i, Traffic::Read, p.threads as usize);
+        let packs = match self.how {
+            How::Packed(_) | How::GemmCrate | How::MatrixMultiply | How::Blas(_) | How::Amx => {
+                ((m * k + k * n) * batch * size) as f64 / 10e9 / threads
+            }
+            _ => (m * batch) as f64 * 2e-9 / threads,
+        };
+        Terms::launch(20e-9 * batch.max(1) as f64 + machine.handoff(p.threads as usize))
+            .and(padded / machine.peak(level.name(), element) / threads)
+            .and(tiles * 4e-9 / threads)
+            .and(packs)
+            .and(at(0) + at(1))
+            .and(at(2))
+            .and(at(3))
+    }
+
+    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        // SAFETY: the caller's promise is passed on; the element type is the workload's.
+        unsafe {
+            match w.dtype() {
+                DType::F32 => self.floats::<f32>(w, p, io, |blas, g| blas.sgemm(g)),
+                DType::F64 => self.floats::<f64>(w, p, io, |blas, g| blas.dgemm(g)),
+                DType::I32 => each(w, io, |g: &Gemm<i32>| naive(g)),
+                DType::I64 => each(w, io, |g: &Gemm<i64>| naive(g)),
+                DType::F16 => each(w, io, |g: &Gemm<half::f16>| through_f32(g, |x| x.to_f32(), half::f16::from_f32)),
+                DType::BF16 => each(w, io, |g: &Gemm<half::bf16>| through_f32(g, |x| x.to_f32(), half::bf16::from_f32)),
+                d => Err(KernelError::Failed(format!("matmul of {d} was refused and run all the same"))),
+            }
+        }
+    }
+}
+
+fn smallvec_one() -> ParamList {
+    std::iter::once(Params::SERIAL).collect()
+}
+
+fn level_lanes(level: Level, element: usize) -> usize {
+    match level {
+        Level::Baseline => 16 / element,
+        Level::Avx2 => 32 / element,
+        Level::Avx512 => 64 / element,
+    }
+}
+
+impl Product {
+    fn level(&self) -> Level {
+        match self.how {
+            How::Gemv(l) | How::Small(l) | How::Packed(l) => l,
+            How::Naive => Level::Baseline,
+            _ => Level::best(),
+        }
+    }
+
+    unsafe fn floats<T: Float>(
+        &self,
+        w: &Workload,
+        p: Params,
+        io: Io<'_>,
+        blas: impl Fn(&Blas, &Gemm<T>) -> Result<(), blas::Refused>,
+    ) -> Result<Ran, KernelError> {
+        let (batch, ..) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
+        let threads = p.threads.max(1) as usize;
+        let mut ran = Ran::Clean;
+        for b in 0..batch {
+            let g = product_at::<T>(w, b, io);
+            if let How::Blas(lib) = &self.how {
+                lib.set_threads(threads);
+                blas(lib, &g).map_err(|why| KernelError::Failed(why.to_string()))?;
+            } else if threads == 1 {
+                // SAFETY: the caller's promise.
+                unsafe { self.one(&g) };
+            } else {
+                let parts: Vec<Gemm<T>> = split(&g, threads, GRAIN).collect();
+                let outcome = self.ctx.team.run(parts.len(), &|i| {
+                    // SAFETY: parts write disjoint pieces of the result.
+                    unsafe { self.one(&parts[i]) }
+                });
+                if parts.len() > 1 && !outcome.is_parallel() {
+                    ran = Ran::Disturbed;
+                }
+            }
+        }
+        Ok(ran)
+    }
+
+    /// One product on this thread.
+    unsafe fn one<T: Float>(&self, g: &Gemm<T>) {
+        // SAFETY: the caller's promise; a level is only offered where the CPU has it.
+        unsafe {
+            match &self.how {
+                How::Naive | How::Blas(_) => naive(g),
+                How::Gemv(level) if g.m == 1 || g.n == 1 => gemv(*level, g),
+                How::Gemv(level) | How::Small(level) => small(*level, g),
+                How::Packed(level) => {
+                    let cache = |l: u8, other: usize| self.ctx.host.cache(l).map_or(other, |c| c.bytes);
+                    let blocks =
+                        Blocks::for_caches(cache(1, 32 << 10), cache(2, 512 << 10), cache(3, 8 << 20), size_of::<T>(), *level);
+                    Scratch::with_local(|s| packed(*level, g, blocks, s));
+                }
+                How::GemmCrate => by_gemm_crate(g),
+                How::MatrixMultiply => by_matrixmultiply(g),
+                How::Amx => {
+                    // Only f32 is offered, so T is f32.
+                    let g = &*(g as *const Gemm<T>).cast::<Gemm<f32>>();
+                    Scratch::with_local(|s| amx::matmul_f32(g, s));
+                }
+            }
+        }
+    }
+}
+
+/// The product of batch entry `b`.
+fn product_at<T>(w: &Workload, b: usize, io: Io<'_>) -> Gemm<T> {
+    let (_, m, k, n) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
+    let offset = |o: &steersman_core::Operand| -> isize {
+        let lead = o.rank() - 2;
+        let mut rest = b;
+        let mut at = 0;
+        for i in (0..lead).rev() {
+            at += (rest % o.dims[i]) as isize * o.strides[i];
+            rest /= o.dims[i];
+        }
+        at
+    };
+    let (a, bb, c) = (&w.inputs()[0], &w.inputs()[1], w.output());
+    let r = a.rank();
+    Gemm {
+        m,
+        k,
+        n,
+        a: io.inputs[0].as_ptr::<T>().wrapping_offset(offset(a)),
+        a_rs: a.strides[r - 2],
+        a_cs: a.strides[r - 1],
+        b: io.inputs[1].as_ptr::<T>().wrapping_offset(offset(bb)),
+        b_rs: bb.strides[r - 2],
+        b_cs: bb.strides[r - 1],
+        c: io.output.as_mut_ptr::<T>().wrapping_offset(offset(c)),
+        c_rs: c.strides[r - 2],
+    }
+}
+
+unsafe fn each<T>(w: &Workload, io: Io<'_>, one: impl Fn(&Gemm<T>)) -> Result<Ran, KernelError> {
+    let (batch, ..) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
+    (0..batch).for_each(|b| one(&product_at::<T>(w, b, io)));
+    Ok(Ran::Clean)
+}
+
+/// A product of 16-bit floats: operands widened to f32, multiplied there, rounded once at the end.
+unsafe fn through_f32<T: Copy>(g: &Gemm<T>, widen: impl Fn(T) -> f32, narrow: impl Fn(f32) -> T) {
+    let gather = |p: *const T, rows: usize, cols: usize, rs: isize, cs: isize| -> Vec<f32> {
+        let at = |i: usize, j: usize| p.wrapping_offset(i as isize * rs + j as isize * cs);
+        // SAFETY: i and j stay inside the operand.
+        (0..rows).flat_map(|i| (0..cols).map(move |j| (i, j))).map(|(i, j)| widen(unsafe { *at(i, j) })).collect()
+    };
+    let a = gather(g.a, g.m, g.k, g.a_rs, g.a_cs);
+    let b = gather(g.b, g.k, g.n, g.b_rs, g.b_cs);
+    let mut c = vec![0f32; g.m * g.n];
+    let wide = Gemm {
+        m: g.m,
+        k: g.k,
+        n: g.n,
+        a: a.as_ptr(),
+        a_rs: g.k as isize,
+        a_cs: 1,
+        b: b.as_ptr(),
+        b_rs: g.n as isize,
+        b_cs: 1,
+        c: c.as_mut_ptr(),
+        c_rs: g.n as isize,
+    };
+    // SAFETY: the vectors have the sizes the strides name; the best level is one the CPU has.
+    unsafe { small(Level::best(), &wide) };
+    for i in 0..g.m {
+        for j in 0..g.n {
+            // SAFETY: i < m, j < n.
+            unsafe { *g.c.wrapping_offset(i as isize * g.c_rs).add(j) = narrow(c[i * g.n + j]) };
+        }
+    }
+}

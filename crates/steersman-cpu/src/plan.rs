@@ -1,0 +1,127 @@
+//! What to calibrate: workloads spread over the sizes people use, none of them special.
+
+use steersman_core::{BinaryOp, DType, Op, Operand, ReduceOp, TernaryOp, UnaryOp, Workload};
+
+/// Workloads worth knowing. `quick` leaves out rare ops, rare types and everything slow.
+pub fn workloads(quick: bool) -> Vec<Workload> {
+    let mut all = Vec::new();
+    elementwise(&mut all, quick);
+    reductions(&mut all, quick);
+    products(&mut all, quick);
+    transposes(&mut all, quick);
+    all
+}
+
+/// Sizes of an element-wise sweep. Odd ones, so that tails are part of what is learned.
+const SIZES: [usize; 16] =
+    [1, 7, 37, 163, 701, 2_503, 6_101, 17_011, 45_007, 120_011, 330_017, 900_001, 2_100_011, 4_900_003, 9_800_009, 16_000_057];
+
+fn push(all: &mut Vec<Workload>, op: Op, dtype: DType, shapes: &[&[usize]]) {
+    let operands = shapes.iter().enumerate().map(|(i, s)| {
+        let condition = op == Op::Ternary(TernaryOp::Where) && i == 0;
+        Operand::new(if condition { DType::Bool } else { dtype }, s)
+    });
+    if let Ok(operands) = operands.collect::<Result<Vec<_>, _>>()
+        && let Ok(w) = Workload::new(op, operands)
+    {
+        all.push(w);
+    }
+}
+
+fn elementwise(all: &mut Vec<Workload>, quick: bool) {
+    let common = [DType::F32, DType::F64];
+    let rare = [DType::I32, DType::I64, DType::F16, DType::BF16, DType::U8, DType::Bool];
+    let ops = UnaryOp::ALL.iter().map(|&u| Op::Unary(u));
+    let ops = ops.chain(BinaryOp::ALL.iter().map(|&b| Op::Binary(b))).chain(TernaryOp::ALL.iter().map(|&t| Op::Ternary(t)));
+    for op in ops {
+        let everyday = matches!(
+            op,
+            Op::Unary(UnaryOp::Exp | UnaryOp::Tanh | UnaryOp::Relu | UnaryOp::Sqrt | UnaryOp::Ln | UnaryOp::Sin | UnaryOp::Sigmoid)
+                | Op::Binary(BinaryOp::Add | BinaryOp::Mul | BinaryOp::Sub | BinaryOp::Div | BinaryOp::Max)
+                | Op::Ternary(TernaryOp::Fma)
+        );
+        for dtype in common.iter().chain(if quick { &[][..] } else { &rare[..] }) {
+            let often = everyday && common.contains(dtype);
+            if quick && !often {
+                continue;
+            }
+            for (i, &n) in SIZES.iter().enumerate() {
+                // Rare ones lean on the pool of their kernel: a few sizes settle their own rate.
+                let wanted = if often { !quick || (i % 2 == 0 && i < 14) } else { matches!(i, 2 | 6 | 9) };
+                if wanted {
+                    push(all, op, *dtype, &vec![&[n][..]; op.arity()]);
+                }
+            }
+        }
+    }
+    if !quick {
+        for dtype in common {
+            for rows in [3, 41, 700, 3001] {
+                for cols in [5, 77, 1300] {
+                    push(all, Op::Binary(BinaryOp::Add), dtype, &[&[rows, cols], &[cols]]);
+                    push(all, Op::Binary(BinaryOp::Mul), dtype, &[&[rows, cols], &[rows, 1]]);
+                }
+            }
+        }
+    }
+}
+
+fn reductions(all: &mut Vec<Workload>, quick: bool) {
+    let edges: &[usize] = if quick { &[3, 29, 211, 1499] } else { &[1, 3, 11, 29, 83, 211, 600, 1499, 3989] };
+    for &kind in ReduceOp::ALL {
+        let everyday = matches!(kind, ReduceOp::Sum | ReduceOp::Max | ReduceOp::Min | ReduceOp::Mean);
+        let dtypes: &[DType] = if everyday || !quick { &[DType::F32, DType::F64] } else { &[] };
+        for &dtype in dtypes {
+            for (i, &rows) in edges.iter().enumerate() {
+                for (j, &cols) in edges.iter().enumerate() {
+                    if !everyday && (i + j) % 4 != 0 {
+                        continue;
+                    }
+                    for axes in [&[][..], &[0][..], &[1][..]] {
+                        let axes = steersman_core::Axes::from_list(axes).unwrap_or_default();
+                        push(all, Op::Reduce { kind, axes }, dtype, &[&[rows, cols]]);
+                    }
+                }
+            }
+            if everyday && !quick {
+                for n in [9_000_011, 17_000_023] {
+                    push(all, Op::Reduce { kind, axes: Default::default() }, dtype, &[&[n]]);
+                }
+            }
+        }
+    }
+}
+
+fn products(all: &mut Vec<Workload>, quick: bool) {
+    let edges: &[usize] =
+        if quick { &[1, 5, 23, 110, 470] } else { &[1, 2, 4, 7, 13, 22, 37, 61, 99, 170, 300, 520, 990, 1900] };
+    let most = if quick { 3e7 } else { 6e8 };
+    for dtype in [DType::F32, DType::F64] {
+        for (i, &m) in edges.iter().enumerate() {
+            for (j, &k) in edges.iter().enumerate() {
+                for (l, &n) in edges.iter().enumerate() {
+                    // A Latin square through the cube: every pair of edges, a third of the points.
+                    let flops = 2.0 * m as f64 * k as f64 * n as f64;
+                    let vector = m == 1 || n == 1;
+                    if (i + j + l) % 3 == usize::from(dtype == DType::F64) && flops < most || vector && (j + i + l) % 2 == 0 {
+                        push(all, Op::MatMul, dtype, &[&[m, k], &[k, n]]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn transposes(all: &mut Vec<Workload>, quick: bool) {
+    let edges: &[usize] = if quick { &[4, 60, 700] } else { &[2, 5, 13, 37, 101, 290, 770, 1700, 4100] };
+    for dtype in [DType::F32, DType::F64] {
+        for &rows in edges {
+            for &cols in edges {
+                push(all, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);
+            }
+        }
+        for &n in SIZES.iter().step_by(if quick { 4 } else { 2 }) {
+            push(all, Op::Copy, dtype, &[&[n]]);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Workloads laid out in this CPU's memory, to be run again and again by any variant.
+
+use crate::device::Cpu;
+use crate::memory::Block;
+use std::sync::Arc;
+use steersman_core::measure::Rig;
+use steersman_core::{Address, DType, Engine, Io, KernelError, NumericClass, Operand, Ran, Variant, Workload};
+
+/// One workload with operands full of numbers.
+pub struct CpuRig {
+    engine: Arc<Engine>,
+    workload: Workload,
+    blocks: Vec<Block>,
+    inputs: Vec<Address>,
+    output: Block,
+    output_at: usize,
+}
+
+/// Bytes an operand spans, and how far its first element lies behind the lowest address.
+fn span(o: &Operand) -> (usize, usize) {
+    let (mut low, mut high) = (0isize, 0isize);
+    for (&d, &s) in o.dims.iter().zip(&o.strides) {
+        let reach = s * (d.max(1) as isize - 1);
+        low += reach.min(0);
+        high += reach.max(0);
+    }
+    let size = o.dtype.size();
+    ((high - low) as usize * size + size, low.unsigned_abs() * size)
+}
+
+impl CpuRig {
+    /// Lays `w` out. Operands take memory from the CPU's pool, so that laying out the next is cheap.
+    pub fn new(cpu: &Cpu, engine: &Arc<Engine>, w: &Workload) -> Result<CpuRig, String> {
+        let (mut blocks, mut inputs) = (Vec::new(), Vec::new());
+        for (i, o) in w.inputs().iter().enumerate() {
+            let (bytes, first) = span(o);
+            let mut block = cpu.memory.take(bytes).map_err(|e| e.to_string())?;
+            fill(&mut block, o.dtype, i as u64 + 1);
+            inputs.push(Address::host(block.as_ptr().wrapping_add(first)));
+            blocks.push(block);
+        }
+        let (bytes, output_at) = span(w.output());
+        let mut output = cpu.memory.take(bytes).map_err(|e| e.to_string())?;
+        // Touched here, so that no candidate pays for fresh pages.
+        output.as_uninit_mut().fill(std::mem::MaybeUninit::new(0));
+        Ok(CpuRig { engine: engine.clone(), workload: w.clone(), blocks, inputs, output, output_at })
+    }
+
+    /// The memory of input `i`, to put other numbers in.
+    pub fn input_mut(&mut self, i: usize) -> *mut u8 {
+        self.blocks[i].as_mut_ptr()
+    }
+
+    /// Where the result starts.
+    pub fn output(&self) -> *const u8 {
+        self.output.as_ptr().wrapping_add(self.output_at)
+    }
+
+    fn reference(&self, not: Variant) -> Option<Variant> {
+        let kernels = self.engine.registry();
+        let exact = |c: &steersman_core::Candidate| {
+            c.variant.kernel != not.kernel
+                && c.variant.params.threads == 1
+                && kernels.get(c.variant.kernel).is_some_and(|k| k.numerics(&self.workload) == NumericClass::Exact)
+        };
+        self.engine.estimates(&self.workload).iter().find(|c| exact(c)).map(|c| c.variant)
+    }
+}
+
+impl Rig for CpuRig {
+    fn run(&mut self, v: Variant) -> Result<Ran, KernelError> {
+        let Some(kernel) = self.engine.registry().get(v.kernel) else {
+            return Err(KernelError::Failed(format!("there is no kernel #{}", v.kernel)));
+        };
+        let output = Address::host(self.output.as_mut_ptr().wrapping_add(self.output_at));
+        // SAFETY: the blocks cover what the workload's strides reach, and the engine only names legal variants.
+        unsafe { kernel.run(&self.workload, v.params, Io { inputs: &self.inputs, output }) }
+    }
+
+    fn check(&mut self, v: Variant) -> Result<(), String> {
+        // Comparing reads everything back one element at a time: small workloads say as much as large ones.
+        if self.workload.output().elements() > 1 << 16 {
+            return Ok(());
+        }
+        let Some(reference) = self.reference(v) else { return Ok(()) };
+        self.run(reference).map_err(|e| e.to_string())?;
+        let want = self.values();
+        // What the reference left behind must not pass for an answer.
+        self.output.as_uninit_mut().fill(std::mem::MaybeUninit::new(0x5a));
+        self.run(v).map_err(|e| e.to_string())?;
+        let got = self.values();
+        let class = self.engine.registry().get(v.kernel).map_or(NumericClass::Exact, |k| k.numerics(&self.workload));
+        let tolerance = tolerance(&self.workload, class);
+        for (i, (w, g)) in want.iter().zip(&got).enumerate() {
+            let same = w == g || (w.is_nan() && g.is_nan());
+            if !same && (w - g).abs() > tolerance * w.abs().max(1.0) || g.is_nan() != w.is_nan() {
+                return Err(format!("element {i} of {} is {g:e} where the reference has {w:e}", self.workload));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CpuRig {
+    fn values(&self) -> Vec<f64> {
+        let o = self.workload.output();
+        // Results are laid out contiguously.
+        (0..o.elements()).map(|i| read(self.output(), o.dtype, i)).collect()
+    }
+}
+
+/// How far two right answers may lie apart, relative to max(1, |x|).
+fn tolerance(w: &Workload, class: NumericClass) -> f64 {
+    let unit = match w.output().dtype {
+        DType::F32 => f32::EPSILON as f64,
+        DType::F64 => f64::EPSILON,
+        DType::F16 => 1e-3,
+        DType::BF16 => 8e-3,
+        _ => 0.0,
+    };
+    // Terms summed into one element: rounding grows with them.
+    let terms = (w.flops() / w.output().elements().max(1) as f64).max(1.0);
+    match class {
+        NumericClass::Exact => 4.0 * unit,
+        NumericClass::Reassociated => unit * (16.0 + terms),
+        NumericClass::Relaxed => 1e-2 * terms.sqrt().max(1.0),
+    }
+}
+
+/// Element `i` of contiguous memory, as f64.
+fn read(p: *const u8, dtype: DType, i: usize) -> f64 {
+    // SAFETY: the rig's output holds `elements` values of this type, and i is below that.
+    unsafe {
+        match dtype {
+            DType::F32 => *p.cast::<f32>().add(i) as f64,
+            DType::F64 => *p.cast::<f64>().add(i),
+            DType::F16 => (*p.cast::<half::f16>().add(i)).to_f64(),
+            DType::BF16 => (*p.cast::<half::bf16>().add(i)).to_f64(),
+            DType::I32 => *p.cast::<i32>().add(i) as f64,
+            DType::I64 => *p.cast::<i64>().add(i) as f64,
+            DType::U8 | DType::Bool => *p.add(i) as f64,
+        }
+    }
+}
+
+/// Fills a block with ordinary numbers between 0.1 and 0.9 (every function is defined there), small integers
+/// or truth values: a page of them again and again, since only their being ordinary matters.
+fn fill(block: &mut Block, dtype: DType, seed: u64) {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut unit = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        0.1 + 0.8 * ((state >> 11) as f64 / (1u64 << 53) as f64)
+    };
+    let page: Vec<u8> = (0..4096 / dtype.size())
+        .flat_map(|_| {
+            let x = unit();
+            let bytes: Vec<u8> = match dtype {
+                DType::F32 => (x as f32).to_ne_bytes().into(),
+                DType::F64 => x.to_ne_bytes().into(),
+                DType::F16 => half::f16::from_f64(x).to_ne_bytes().into(),
+                DType::BF16 => half::bf16::from_f64(x).to_ne_bytes().into(),
+                DType::I32 => (1 + (x * 9.0) as i32).to_ne_bytes().into(),
+                DType::I64 => (1 + (x * 9.0) as i64).to_ne_bytes().into(),
+                DType::U8 => vec![1 + (x * 9.0) as u8],
+                DType::Bool => vec![u8::from(x > 0.5)],
+            };
+            bytes
+        })
+        .collect();
+    for chunk in block.as_uninit_mut().chunks_mut(page.len()) {
+        for (to, from) in chunk.iter_mut().zip(&page) {
+            to.write(*from);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Learning a machine: probe its limits, then its rates, then spend the rest where it teaches most.
+
+use crate::error::Error;
+use crate::runtime::{Inner, Runtime};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use steersman_core::measure::Rig;
+use steersman_core::tune::{self, Bench, Calibration};
+use steersman_core::{DeviceId, Engine, Workload};
+use steersman_cpu::rig::CpuRig;
+use steersman_cpu::{Cpu, plan, probe, rates};
+
+/// How to calibrate.
+#[derive(Clone, Debug, Default)]
+pub struct Calibrate {
+    /// Only what matters most, in about two seconds.
+    pub quick: bool,
+    /// Forget what was known of this machine first.
+    pub refresh: bool,
+    /// Time it may take; otherwise 10 s, or 2 s if quick.
+    pub budget: Option<Duration>,
+}
+
+/// How far it is.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What it does now: `probing`, `rates`, `measuring add f32 1000`.
+    pub phase: String,
+    /// Share of the time used, 0 to 1.
+    pub done: f64,
+    /// Time left.
+    pub left: Duration,
+}
+
+/// What a calibration did.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct CalibrationReport {
+    /// Seconds it took.
+    pub seconds: f64,
+    /// Workloads measured.
+    pub workloads: usize,
+    /// Samples learned from.
+    pub samples: usize,
+    /// Kernels put into quarantine, with why.
+    pub quarantined: Vec<(String, String)>,
+    /// Workloads passed over, with why.
+    pub skipped: Vec<(String, String)>,
+    /// Whether it was broken off.
+    pub interrupted: bool,
+}
+
+/// Budgets that leave room for start-up within 15 s and 3 s.
+const FULL: Duration = Duration::from_millis(11_000);
+const QUICK: Duration = Duration::from_millis(2_200);
+/// Samples needed before an interrupted calibration counts as one.
+const ENOUGH_SAMPLES: usize = 300;
+
+/// All a calibration needs, without keeping its runtime alive.
+pub(crate) struct Calibrator {
+    engine: Arc<Engine>,
+    cpu: Cpu,
+    device: DeviceId,
+    calibrated: Arc<AtomicBool>,
+}
+
+impl Bench for Calibrator {
+    fn rig(&self, w: &Workload) -> Result<Box<dyn Rig>, String> {
+        Ok(Box::new(CpuRig::new(&self.cpu, &self.engine, w)?))
+    }
+}
+
+impl Calibrator {
+    pub(crate) fn of(inner: &Inner) -> Calibrator {
+        Calibrator {
+            engine: inner.engine.clone(),
+            cpu: inner.cpu.clone(),
+            device: inner.cpu_id,
+            calibrated: inner.calibrated.clone(),
+        }
+    }
+
+    pub(crate) fn run(&self, how: &Calibrate, progress: &mut dyn FnMut(&Step) -> ControlFlow<()>) -> CalibrationReport {
+        let started = Instant::now();
+        let budget = how.budget.unwrap_or(if how.quick { QUICK } else { FULL });
+        let mut broken = false;
+        let mut tell = |phase: String, broken: &mut bool| {
+            let used = started.elapsed();
+            let done = (used.as_secs_f64() / budget.as_secs_f64().max(1e-9)).min(1.0);
+            *broken |= progress(&Step { phase, done, left: budget.saturating_sub(used) }).is_break();
+            !*broken
+        };
+        if how.refresh {
+            self.engine.with_model_mut(|m| m.clear());
+        }
+        let known = self.engine.devices().get(self.device.0 as usize).map(|d| d.machine.clone()).unwrap_or_default();
+        if known.levels.is_empty() || known.rates.is_empty() || how.refresh {
+            tell("probing the machine's limits".into(), &mut broken);
+            let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
+            let mut machine = self.cpu.probe(slice, &mut |_, _| {});
+            self.engine.set_machine(self.device, machine.clone());
+            let mut go_on = |_: f64| tell("timing each op in the nearest cache".into(), &mut broken);
+            rates::probe(&self.cpu, &self.engine, &mut machine, how.quick, &mut go_on);
+            self.engine.set_machine(self.device, machine);
+        }
+        let calibration = Calibration { budget: budget.saturating_sub(started.elapsed()), ..Calibration::default() };
+        let report = tune::calibrate(&self.engine, self, plan::workloads(how.quick), &calibration, &mut |p| {
+            match tell(format!("measuring {}", p.workload), &mut broken) {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        if !report.interrupted || report.samples >= ENOUGH_SAMPLES {
+            self.calibrated.store(true, Ordering::Release);
+        }
+        self.engine.forget_incumbents();
+        CalibrationReport {
+            seconds: started.elapsed().as_secs_f64(),
+            workloads: report.workloads,
+            samples: report.samples,
+            quarantined: report.quarantined,
+            skipped: report.skipped,
+            interrupted: report.interrupted,
+        }
+    }
+}
+
+impl Runtime {
+    /// Learns this machine. `progress` may break it off at any point; what was learned stays and is saved.
+    pub fn calibrate(
+        &self,
+        how: &Calibrate,
+        progress: &mut dyn FnMut(&Step) -> ControlFlow<()>,
+    ) -> Result<CalibrationReport, Error> {
+        let report = Calibrator::of(&self.inner).run(how, progress);
+        self.save()?;
+        Ok(report)
+    }
+}

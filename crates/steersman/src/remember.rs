@@ -1,0 +1,150 @@
+//! Between the engine's model and wisdom on disk.
+
+use std::collections::HashMap;
+use steersman_core::cost::{CellKey, Machine, Stats};
+use steersman_core::guard::Offence;
+use steersman_core::wisdom::{Batch, Cell, DeviceRow, MetaRow, QuarantineRow, Snapshot, Wisdom};
+use steersman_core::{DType, DeviceId, Engine, Layout, Op, OpClass, Params, Variant};
+
+/// Marks the pool of a class among cells.
+const POOL: &str = "*";
+/// Older code or an older driver: its data has a tenth of the say.
+const FADE: f64 = 0.1;
+
+const LAYOUTS: [(Layout, &str); 3] =
+    [(Layout::Contiguous, "contiguous"), (Layout::Broadcast, "broadcast"), (Layout::Strided, "strided")];
+const CLASSES: [(OpClass, &str); 8] = [
+    (OpClass::Unary, "unary"),
+    (OpClass::Binary, "binary"),
+    (OpClass::Ternary, "ternary"),
+    (OpClass::Reduce, "reduce"),
+    (OpClass::MatMul, "matmul"),
+    (OpClass::Move, "move"),
+    (OpClass::Conv, "conv"),
+    (OpClass::Custom, "custom"),
+];
+
+fn by_name<T: Copy>(table: &[(T, &'static str)], name: &str) -> Option<T> {
+    table.iter().find(|(_, n)| *n == name).map(|(t, _)| *t)
+}
+fn name_of<T: PartialEq>(table: &[(T, &'static str)], value: T) -> &'static str {
+    table.iter().find(|(t, _)| *t == value).map_or("?", |(_, n)| n)
+}
+
+/// Puts what wisdom holds of a device into the engine. Returns whether a finished calibration was there.
+pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &Snapshot) -> bool {
+    let machine = snapshot.device.as_ref().and_then(|d| serde_json::from_str::<Machine>(&d.machine).ok());
+    if let Some(machine) = machine {
+        engine.set_machine(device, machine);
+    }
+    let kernels: HashMap<&str, (u16, u32)> =
+        engine.registry().iter().map(|(i, k)| (k.name(), (i, k.revision()))).collect();
+    engine.with_model_mut(|model| {
+        for cell in &snapshot.cells {
+            let Some(&(kernel, revision)) = kernels.get(cell.kernel.as_str()) else { continue };
+            let Some(key) = key_of(cell, kernel) else { continue };
+            let Some(stats) = Stats::from_bytes(&cell.payload) else { continue };
+            let stats = if cell.revision == revision { stats } else { stats.faded(FADE) };
+            model.restore(key, &stats);
+        }
+    });
+    for q in &snapshot.quarantine {
+        // A kernel whose code changed since gets another chance.
+        if let Some(&(kernel, revision)) = kernels.get(q.kernel.as_str())
+            && revision == q.revision
+            && let Some(op) = Op::from_name(&q.op)
+            && let Ok(dtype) = q.dtype.parse::<DType>()
+        {
+            engine.guard().quarantine(kernel, op.name(), dtype, Offence::Failed, q.reason.clone());
+        }
+    }
+    snapshot.meta.iter().any(|m| m.key == calibrated_key(fingerprint))
+}
+
+/// The meta key that says a device was calibrated.
+pub fn calibrated_key(fingerprint: u64) -> String {
+    format!("calibrated/{fingerprint:016x}")
+}
+
+/// Op and class as stored: pools are `*class`, custom ops keep their own name.
+fn op_text(key: &CellKey) -> String {
+    match key.op {
+        Some(op) => format!("{}/{op}", name_of(&CLASSES, key.class)),
+        None => format!("{}/{POOL}", name_of(&CLASSES, key.class)),
+    }
+}
+
+fn key_of(cell: &Cell, kernel: u16) -> Option<CellKey> {
+    let (class, op) = cell.op.split_once('/')?;
+    let class = by_name(&CLASSES, class)?;
+    let op = match (op, class) {
+        (POOL, _) => None,
+        // A name of the op's class: `max` is both a binary op and a reduction.
+        (_, OpClass::Reduce) => Some(steersman_core::ReduceOp::ALL.iter().find(|r| r.name() == op)?.name()),
+        _ => Some(Op::from_name(op)?.name()),
+    };
+    Some(CellKey {
+        variant: Variant { kernel, params: Params { threads: cell.threads, variant: cell.variant } },
+        op,
+        class,
+        dtype: cell.dtype.parse().ok()?,
+        layout: by_name(&LAYOUTS, &cell.layout)?,
+    })
+}
+
+/// Everything the engine knows of a device, to be saved.
+pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: bool) -> Batch {
+    let mut batch = Batch::default();
+    if let Some(d) = engine.devices().get(device.0 as usize) {
+        batch.devices.push(DeviceRow {
+            device: fingerprint,
+            identity: serde_json::to_string(&d.identity).unwrap_or_default(),
+            machine: serde_json::to_string(&d.machine).unwrap_or_default(),
+            updated: 0.0,
+        });
+    }
+    let of_device = |kernel: u16| engine.registry().get(kernel).filter(|k| k.device() == device);
+    engine.with_model(|model| {
+        for (key, stats) in model.cells() {
+            let Some(kernel) = of_device(key.variant.kernel) else { continue };
+            batch.cells.push(Cell {
+                device: fingerprint,
+                kernel: kernel.name().into(),
+                revision: kernel.revision(),
+                threads: key.variant.params.threads,
+                variant: key.variant.params.variant,
+                op: op_text(&key),
+                dtype: key.dtype.name().into(),
+                layout: name_of(&LAYOUTS, key.layout).into(),
+                payload: stats.to_bytes(),
+                samples: stats.samples,
+                updated: 0.0,
+            });
+        }
+    });
+    for ((kernel, op, dtype), q) in engine.guard().list() {
+        let Some(k) = of_device(kernel) else { continue };
+        batch.quarantine.push(QuarantineRow {
+            device: fingerprint,
+            kernel: k.name().into(),
+            revision: k.revision(),
+            op: op.into(),
+            dtype: dtype.name().into(),
+            reason: q.detail,
+            when: 0.0,
+        });
+    }
+    if calibrated {
+        batch.meta.push(MetaRow { key: calibrated_key(fingerprint), value: "true".into(), updated: 0.0 });
+    }
+    batch
+}
+
+/// A wisdom store that is never missing.
+pub fn open(path: Option<&std::path::Path>, frozen: bool) -> (Wisdom, Vec<steersman_core::wisdom::Notice>) {
+    let opened = match path {
+        Some(p) if frozen => Wisdom::open_read_only(p),
+        _ => Wisdom::open(path),
+    };
+    (opened.wisdom, opened.notices)
+}
