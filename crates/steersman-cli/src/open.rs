@@ -2,11 +2,11 @@
 
 use crate::exit::Failure;
 use crate::screen::note;
-use steersman::Runtime;
-use steersman_core::{Knobs, NumericClass, Workload};
+use steersman::{Error, Runtime};
+use steersman_core::{Knobs, NumericClass, Variant, Workload};
 
 /// The knobs, without calibration in the background: commands that want it do it in front of the user.
-pub fn knobs() -> Result<Knobs, Failure> {
+fn knobs() -> Result<Knobs, Failure> {
     let mut knobs = Knobs::load().map_err(Failure::input)?;
     knobs.set("calibrate.background", "false").map_err(Failure::failed)?;
     Ok(knobs)
@@ -14,11 +14,16 @@ pub fn knobs() -> Result<Knobs, Failure> {
 
 /// A runtime, and what there is to say about its wisdom said.
 pub fn runtime() -> Result<Runtime, Failure> {
-    let runtime = Runtime::with_knobs(knobs()?).map_err(Failure::failed)?;
-    for notice in runtime.notices() {
+    let runtime = Runtime::with_knobs(knobs()?)?;
+    tell_notices(&runtime, 0);
+    Ok(runtime)
+}
+
+/// Says what befell the wisdom file beyond the first `heard` notices.
+pub fn tell_notices(runtime: &Runtime, heard: usize) {
+    for notice in runtime.notices().iter().skip(heard) {
         note("warning", &notice.to_string());
     }
-    Ok(runtime)
 }
 
 /// Says so if estimates rest on nothing measured here.
@@ -41,5 +46,20 @@ pub fn with_numerics(w: Workload, text: &str, option: Option<NumericClass>, knob
         Some(class) => w.with_numerics(class),
         None if text.contains("numerics=") => w,
         None => w.with_numerics(knobs.numerics),
+    }
+}
+
+/// A variant as people write it: `cpu/gemm t2`.
+pub fn name(runtime: &Runtime, v: Variant) -> String {
+    format!("{} {}", runtime.engine().name(v.kernel), v.params)
+}
+
+/// What the user typed or set is bad input; the rest is failure.
+impl From<Error> for Failure {
+    fn from(e: Error) -> Failure {
+        match e {
+            Error::Knob(_) | Error::Workload(_) | Error::Engine(_) => Failure::input(e),
+            _ => Failure::failed(e),
+        }
     }
 }
