@@ -5,7 +5,7 @@
 
 use crate::cost::{Machine, Terms};
 use crate::device::DeviceId;
-use crate::op::{Op, OpClass};
+use crate::op::Op;
 use crate::workload::Workload;
 use smallvec::SmallVec;
 use std::fmt;
@@ -149,13 +149,8 @@ pub trait Kernel: Send + Sync {
     /// The device it runs on.
     fn device(&self) -> DeviceId;
 
-    /// The class of ops it is about.
-    fn class(&self) -> OpClass;
-
-    /// Whether it is about this op of its class at all; what it then cannot take, `supports` refuses.
-    fn handles(&self, _op: Op) -> bool {
-        true
-    }
+    /// Whether it is about this op at all; what it then cannot take, `supports` refuses with a reason.
+    fn handles(&self, op: Op) -> bool;
 
     /// Raised whenever its code changes enough to change its speed: older measurements then only hint.
     fn revision(&self) -> u32 {

@@ -1,7 +1,7 @@
 //! Every kernel there is, built-in and custom alike. Append-only, so that reading takes no lock.
 
 use crate::kernel::Kernel;
-use crate::op::{Op, OpClass};
+use crate::op::Op;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -73,7 +73,6 @@ impl Registry {
 
     /// Kernels that are about this op at all.
     pub fn about(&self, op: Op) -> impl Iterator<Item = (u16, &Arc<dyn Kernel>)> {
-        let class = op.class();
-        self.iter().filter(move |(_, k)| k.class() == class && (class != OpClass::Custom || k.handles(op)))
+        self.iter().filter(move |(_, k)| k.handles(op))
     }
 }

@@ -33,7 +33,7 @@ fn name_of<T: PartialEq>(table: &[(T, &'static str)], value: T) -> &'static str 
 
 /// Puts what wisdom holds of a device into the engine. Returns whether a finished calibration was there.
 pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &Snapshot) -> bool {
-    let machine = snapshot.device.as_ref().and_then(|d| serde_json::from_str::<Machine>(&d.machine).ok());
+    let machine = snapshot.machine.as_ref().and_then(|m| serde_json::from_str::<Machine>(m).ok());
     if let Some(machine) = machine {
         engine.set_machine(device, machine);
     }
@@ -58,7 +58,7 @@ pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &S
             engine.guard().quarantine(kernel, op.name(), dtype, Offence::Failed, q.reason.clone());
         }
     }
-    snapshot.meta.iter().any(|m| m.key == calibrated_key(fingerprint))
+    snapshot.meta.contains_key(&calibrated_key(fingerprint))
 }
 
 /// The meta key that says a device was calibrated.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms, Traffic};
 use steersman_core::{
-    DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, OpClass, ParamList, Params, Ran, Refusal, Workload,
+    DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, ParamList, Params, Ran, Refusal, Workload,
 };
 
 /// Every way to multiply matrices here, plainest first.
@@ -69,8 +69,8 @@ impl Kernel for Product {
         self.ctx.device
     }
 
-    fn class(&self) -> OpClass {
-        OpClass::MatMul
+    fn handles(&self, op: Op) -> bool {
+        op == Op::MatMul
     }
 
     fn numerics(&self, w: &Workload) -> NumericClass {

@@ -1,0 +1,127 @@
+//! One open file.
+
+use super::notice::{Notice, NoticeKind, Trouble};
+use super::schema::{self, Kind};
+use rusqlite::{Connection, OpenFlags};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Opening must not hold up a first call; what is locked longer than this is looked at again later.
+const OPEN_PATIENCE: Duration = Duration::from_millis(25);
+/// Saving is off the hot path: another process's transaction, at most some ten milliseconds, is waited out.
+const SAVE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Which file is behind a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileId(u64, u64);
+
+impl FileId {
+    #[cfg(unix)]
+    pub(super) fn of(path: &Path) -> Option<FileId> {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::metadata(path).ok().map(|m| FileId(m.dev(), m.ino()))
+    }
+
+    /// Elsewhere an open file cannot be replaced, so existing is being the same.
+    #[cfg(not(unix))]
+    pub(super) fn of(path: &Path) -> Option<FileId> {
+        std::fs::metadata(path).ok().map(|_| FileId(0, 0))
+    }
+}
+
+/// A file that was found to be ours.
+#[derive(Debug)]
+pub(super) struct Disk {
+    pub(super) conn: Connection,
+    pub(super) writable: bool,
+    id: Option<FileId>,
+}
+
+impl Disk {
+    /// Opens or makes the file; if it cannot be written, opens it for reading.
+    pub(super) fn open(path: &Path) -> Result<Disk, Trouble> {
+        if path.is_dir() {
+            return Err(Trouble::Unavailable("it is a folder".into()));
+        }
+        if let Some(parent) = path.parent() {
+            // If this fails, opening does too, and says why.
+            let _ = std::fs::create_dir_all(parent);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        match Disk::open_as(path, flags) {
+            Err(Trouble::Unavailable(_) | Trouble::ReadOnly(_)) if path.is_file() => Disk::open_to_read(path),
+            other => other,
+        }
+    }
+
+    /// Opens an existing file for reading only.
+    pub(super) fn open_to_read(path: &Path) -> Result<Disk, Trouble> {
+        match Disk::open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+            // In a folder that cannot be written, the files beside the database that WAL needs cannot be
+            // made; taken as immutable, it can be read without them.
+            Err(Trouble::Unavailable(_) | Trouble::ReadOnly(_)) if path.is_file() => {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+                let escaped =
+                    path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+                Disk::open_as(Path::new(&format!("file:{escaped}?immutable=1")), flags)
+            }
+            other => other,
+        }
+    }
+
+    fn open_as(path: &Path, flags: OpenFlags) -> Result<Disk, Trouble> {
+        let mut conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        conn.busy_timeout(OPEN_PATIENCE)?;
+        let writable = !conn.is_readonly("main")?;
+        match schema::identify(&conn)? {
+            Kind::Ours => {}
+            Kind::Empty if writable => {
+                conn.pragma_update(None, "journal_mode", "WAL")?;
+                conn.busy_timeout(SAVE_PATIENCE)?;
+                schema::create(&mut conn)?;
+            }
+            Kind::Empty => return Err(Trouble::ReadOnly("it is empty".into())),
+        }
+        conn.pragma_update(None, "synchronous", "NORMAL")?;
+        conn.busy_timeout(SAVE_PATIENCE)?;
+        Ok(Disk { conn, writable, id: FileId::of(path) })
+    }
+
+    /// Whether the path still leads to this file.
+    pub(super) fn is_there(&self, path: &Path) -> bool {
+        self.id.is_some() && FileId::of(path) == self.id
+    }
+}
+
+/// Moves a damaged file, and what belongs to it, out of the way. `id` guards against moving a good file that
+/// another process has put there in the meantime.
+pub(super) fn move_aside(path: &Path, id: Option<FileId>, why: &str) -> Result<Notice, Trouble> {
+    if FileId::of(path) != id {
+        return Err(Trouble::Locked("another process is mending it".into()));
+    }
+    let stamp = crate::log::unix_time() as u64;
+    let suffixed = |base: &Path, suffix: &str| {
+        let mut name = OsString::from(base);
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let mut aside = suffixed(path, &format!(".corrupt-{stamp}"));
+    for n in 2.. {
+        if !aside.exists() {
+            break;
+        }
+        aside = suffixed(path, &format!(".corrupt-{stamp}-{n}"));
+    }
+    std::fs::rename(path, &aside).map_err(|e| Trouble::Corrupt(format!("{why}; {e}")))?;
+    for companion in ["-wal", "-shm"] {
+        // Usually absent.
+        let _ = std::fs::rename(suffixed(path, companion), suffixed(&aside, companion));
+    }
+    Ok(Notice {
+        kind: NoticeKind::Corrupt,
+        path: path.to_path_buf(),
+        what: format!("it is damaged ({why}); it was kept as {} and a new one begun", aside.display()),
+        advice: "run `steer calibrate` to learn afresh".into(),
+    })
+}

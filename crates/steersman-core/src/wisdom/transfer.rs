@@ -1,0 +1,328 @@
+//! Wisdom that travels: export, import, merge.
+
+use super::notice::{Trouble, WisdomError};
+use super::rows::*;
+use super::sql::{self, UsageRule};
+use super::{Disk, Wisdom};
+use crate::device::fnv1a;
+use crate::log::unix_time;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::path::Path;
+
+const FORMAT: &str = "steersman-wisdom";
+/// Raised when an older reader would misunderstand.
+const VERSION: u32 = 1;
+
+/// The learned part of a store; the decision log stays at home.
+#[derive(Serialize, Deserialize)]
+struct Export {
+    format: String,
+    version: u32,
+    exported: f64,
+    devices: Vec<DeviceRow>,
+    cells: Vec<Cell>,
+    history: Vec<HistoryRow>,
+    quarantine: Vec<QuarantineRow>,
+    usage: Vec<UsageRow>,
+    meta: Vec<MetaRow>,
+}
+
+/// A cell's state in short.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CellSummary {
+    /// Measurements behind it.
+    pub samples: u64,
+    /// Bytes of model state.
+    pub bytes: usize,
+    /// Hash of the model state.
+    pub hash: u64,
+    /// Seconds since 1970.
+    pub updated: f64,
+}
+
+impl CellSummary {
+    fn of(cell: &Cell) -> CellSummary {
+        let hash = fnv1a(&cell.payload);
+        CellSummary { samples: cell.samples, bytes: cell.payload.len(), hash, updated: cell.updated }
+    }
+}
+
+/// A cell that an import changes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CellChange {
+    /// Kernel, parameters, op, dtype and layout.
+    pub cell: String,
+    /// What is there, if anything is.
+    pub before: Option<CellSummary>,
+    /// What will be.
+    pub after: CellSummary,
+}
+
+/// A row that is not taken.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Refused {
+    /// Which.
+    pub row: String,
+    /// Why not.
+    pub reason: String,
+}
+
+/// What an import did, or would do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ImportReport {
+    /// Rows that were not here.
+    pub added: usize,
+    /// Rows that replaced poorer ones.
+    pub updated: usize,
+    /// Rows that are already here, the same or better.
+    pub unchanged: usize,
+    /// Rows not taken.
+    pub refused: Vec<Refused>,
+    /// Each changed cell, before and after.
+    pub cells: Vec<CellChange>,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+}
+
+impl fmt::Display for ImportReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (a, u, same, r) = (self.added, self.updated, self.unchanged, self.refused.len());
+        write!(f, "{a} added, {u} updated, {same} unchanged, {r} refused")?;
+        if self.dry_run { f.write_str(" (dry run: nothing written)") } else { Ok(()) }
+    }
+}
+
+impl Wisdom {
+    /// Everything learned, as JSON.
+    pub fn export(&self) -> Result<String, WisdomError> {
+        let all = self.read(sql::read_all).map_err(|t| t.error("exported"))?;
+        let export = Export {
+            format: FORMAT.into(),
+            version: VERSION,
+            exported: unix_time(),
+            devices: all.devices,
+            cells: all.cells,
+            history: all.history,
+            quarantine: all.quarantine,
+            usage: all.usage,
+            meta: all.meta,
+        };
+        serde_json::to_string_pretty(&export)
+            .map_err(|e| WisdomError::Store { doing: "exported", why: e.to_string() })
+    }
+
+    /// Takes in an export: what is new or has more samples than what is here. With `dry_run`, only reports.
+    pub fn import(&self, json: &str, dry_run: bool) -> Result<ImportReport, WisdomError> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let broken = |e: serde_json::Error| WisdomError::NotAnExport(e.to_string());
+        let head: Head = serde_json::from_str(json).map_err(broken)?;
+        if head.format != FORMAT {
+            return Err(WisdomError::NotAnExport(format!("its format is {:?}", head.format)));
+        }
+        if head.version > VERSION {
+            let why =
+                format!("its version {} is newer than {VERSION}, the last this one reads", head.version);
+            return Err(WisdomError::NotAnExport(why));
+        }
+        let e: Export = serde_json::from_str(json).map_err(broken)?;
+        let rows = Batch {
+            devices: e.devices,
+            cells: e.cells,
+            history: e.history,
+            quarantine: e.quarantine,
+            usage: e.usage,
+            meta: e.meta,
+            ..Batch::default()
+        };
+        self.take_in(rows, dry_run)
+    }
+
+    /// Takes in another file's wisdom, as [`Wisdom::import`] does. The other file is not changed.
+    pub fn merge(&self, other: &Path) -> Result<ImportReport, WisdomError> {
+        let fail = |t: Trouble| WisdomError::Other { path: other.to_path_buf(), why: t.to_string() };
+        if !other.is_file() {
+            return Err(fail(Trouble::Unavailable("there is no such file".into())));
+        }
+        let disk = Disk::open_to_read(other).map_err(fail)?;
+        let rows = sql::read_all(&disk.conn).map_err(fail)?;
+        self.take_in(rows, false)
+    }
+
+    fn take_in(&self, rows: Batch, dry_run: bool) -> Result<ImportReport, WisdomError> {
+        let here = self.read(sql::read_all).map_err(|t| t.error("read"))?;
+        let mut report = ImportReport { dry_run, ..ImportReport::default() };
+        let r = &mut report;
+        let mut batch = Batch {
+            devices: sift(rows.devices, &here.devices, |d| d.device, |new, old| new.updated > old.updated, r),
+            history: sift(rows.history, &here.history, history_key, |new, old| new.n > old.n, r),
+            quarantine: sift(
+                rows.quarantine,
+                &here.quarantine,
+                quarantine_key,
+                |new, old| new.when > old.when,
+                r,
+            ),
+            usage: sift(rows.usage, &here.usage, usage_key, |new, old| new.runs > old.runs, r),
+            // Such as this machine's exploration ledger: what is here stays.
+            meta: sift(rows.meta, &here.meta, |m| m.key.clone(), |_, _| false, r),
+            ..Batch::default()
+        };
+        let richer = |new: &Cell, old: &Cell| {
+            (new.samples, new.updated) > (old.samples, old.updated) && new.payload != old.payload
+        };
+        batch.cells = sift(rows.cells, &here.cells, cell_key, richer, r);
+        let before: HashMap<_, _> = here.cells.iter().map(|c| (cell_key(c), c)).collect();
+        for cell in &batch.cells {
+            r.cells.push(CellChange {
+                cell: cell.label(),
+                before: before.get(&cell_key(cell)).map(|c| CellSummary::of(c)),
+                after: CellSummary::of(cell),
+            });
+        }
+        if !dry_run {
+            let mut state = self.lock();
+            self.save_rows(&mut state, &batch, UsageRule::Larger).map_err(|t| t.error("imported"))?;
+        }
+        Ok(report)
+    }
+}
+
+/// The rows worth taking; counts all of them in the report.
+fn sift<T: Checked, K: Hash + Eq>(
+    rows: Vec<T>,
+    here: &[T],
+    key: impl Fn(&T) -> K,
+    better: impl Fn(&T, &T) -> bool,
+    report: &mut ImportReport,
+) -> Vec<T> {
+    let old: HashMap<K, &T> = here.iter().map(|row| (key(row), row)).collect();
+    let mut taken = Vec::new();
+    for row in rows {
+        if let Err(reason) = row.check() {
+            report.refused.push(Refused { row: row.label(), reason: reason.to_string() });
+            continue;
+        }
+        match old.get(&key(&row)) {
+            None => report.added += 1,
+            Some(o) if better(&row, o) => report.updated += 1,
+            Some(_) => {
+                report.unchanged += 1;
+                continue;
+            }
+        }
+        taken.push(row);
+    }
+    taken
+}
+
+type Key = (u64, String, u32, u16, u16, String, String, String);
+
+fn cell_key(c: &Cell) -> Key {
+    let (op, dtype, layout) = (c.op.clone(), c.dtype.clone(), c.layout.clone());
+    (c.device, c.kernel.clone(), c.revision, c.threads, c.variant, op, dtype, layout)
+}
+
+fn history_key(h: &HistoryRow) -> (u64, String, String, u32, u16, u16) {
+    (h.device, h.workload.clone(), h.kernel.clone(), h.revision, h.threads, h.variant)
+}
+
+fn quarantine_key(q: &QuarantineRow) -> (u64, String, u32, String, String) {
+    (q.device, q.kernel.clone(), q.revision, q.op.clone(), q.dtype.clone())
+}
+
+fn usage_key(u: &UsageRow) -> (u64, String, u16, u16, String) {
+    (u.device, u.kernel.clone(), u.threads, u.variant, u.op.clone())
+}
+
+/// A row from outside, to be looked at before it is believed.
+trait Checked {
+    fn label(&self) -> String;
+    fn check(&self) -> Result<(), &'static str>;
+}
+
+fn time_is_sane(time: f64) -> Result<(), &'static str> {
+    // A clock that is a day ahead would otherwise win every later comparison.
+    let latest = unix_time() + 86_400.0;
+    if (0.0..=latest).contains(&time) { Ok(()) } else { Err("its time lies in the future or makes no sense") }
+}
+
+impl Checked for DeviceRow {
+    fn label(&self) -> String {
+        format!("device {:016x}", self.device)
+    }
+    fn check(&self) -> Result<(), &'static str> {
+        for json in [&self.identity, &self.machine] {
+            serde_json::from_str::<serde::de::IgnoredAny>(json)
+                .map_err(|_| "it holds text that is not JSON")?;
+        }
+        time_is_sane(self.updated)
+    }
+}
+
+impl Checked for Cell {
+    fn label(&self) -> String {
+        let params = crate::kernel::Params { threads: self.threads, variant: self.variant };
+        format!("{} r{} {params} {} {} {}", self.kernel, self.revision, self.op, self.dtype, self.layout)
+    }
+    fn check(&self) -> Result<(), &'static str> {
+        if self.kernel.is_empty() {
+            return Err("it names no kernel");
+        }
+        if self.payload.is_empty() || self.samples == 0 {
+            return Err("there is nothing learned in it");
+        }
+        time_is_sane(self.updated)
+    }
+}
+
+impl Checked for HistoryRow {
+    fn label(&self) -> String {
+        format!("history of {} by {}", self.workload, self.kernel)
+    }
+    fn check(&self) -> Result<(), &'static str> {
+        if self.kernel.is_empty() || self.workload.is_empty() {
+            return Err("it names no kernel or no workload");
+        }
+        if self.n == 0 || !self.mean_ln.is_finite() || !self.m2_ln.is_finite() || self.m2_ln < 0.0 {
+            return Err("its numbers make no sense");
+        }
+        time_is_sane(self.updated)
+    }
+}
+
+impl Checked for QuarantineRow {
+    fn label(&self) -> String {
+        format!("quarantine of {} for {} {}", self.kernel, self.op, self.dtype)
+    }
+    fn check(&self) -> Result<(), &'static str> {
+        if self.kernel.is_empty() { Err("it names no kernel") } else { time_is_sane(self.when) }
+    }
+}
+
+impl Checked for UsageRow {
+    fn label(&self) -> String {
+        format!("usage of {} for {}", self.kernel, self.op)
+    }
+    fn check(&self) -> Result<(), &'static str> {
+        if self.failures > self.runs || !self.total_s.is_finite() || self.total_s < 0.0 {
+            return Err("its numbers make no sense");
+        }
+        time_is_sane(self.last_used)
+    }
+}
+
+impl Checked for MetaRow {
+    fn label(&self) -> String {
+        format!("value {}", self.key)
+    }
+    fn check(&self) -> Result<(), &'static str> {
+        if self.key.is_empty() || self.key == "schema" { Err("its name is not allowed") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,174 @@
+//! One element at a time, any layout, by the standard library's functions: what the others are held to.
+
+use super::cost::{self, Rate};
+use super::narrow::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+use super::supported;
+use crate::context::Context;
+use crate::isa::Level;
+use steersman_core::cost::{Machine, Terms, Traffic};
+use steersman_core::{
+    Address, DType, DeviceId, Io, Kernel, KernelError, MAX_RANK, Op, Operand, Params, Ran, Refusal, TernaryOp, Workload,
+};
+
+mod functions;
+use functions::{Integer, Real};
+
+/// The reference.
+pub struct Scalar {
+    device: DeviceId,
+}
+
+impl Scalar {
+    /// For this device.
+    pub fn new(ctx: &Context) -> Scalar {
+        Scalar { device: ctx.device }
+    }
+}
+
+impl Kernel for Scalar {
+    fn name(&self) -> &str {
+        "cpu/map-scalar"
+    }
+
+    fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    fn handles(&self, op: Op) -> bool {
+        op.is_elementwise()
+    }
+
+    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
+        supported(w)
+    }
+
+    fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
+        // One lane of four, and a call per element that no other work hides.
+        let share = 1.0 / (4.0 + 40.0 / cost::flops(w.op()));
+        let rate = Rate { kernel: self.name(), isa: Level::Baseline.name(), share, traffic: Traffic::Copy };
+        cost::terms(w, p.threads.into(), machine, rate)
+    }
+
+    unsafe fn run(&self, w: &Workload, _: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        // SAFETY: passed on.
+        let known = unsafe {
+            match (w.op(), w.dtype()) {
+                (Op::Ternary(TernaryOp::Where), d) => {
+                    match d.size() {
+                        1 => choose::<u8>(w, io),
+                        2 => choose::<u16>(w, io),
+                        4 => choose::<u32>(w, io),
+                        _ => choose::<u64>(w, io),
+                    }
+                    Some(())
+                }
+                (_, DType::F32) => real::<f32, f32>(w, io, |x| x, |x| x),
+                (_, DType::F64) => real::<f64, f64>(w, io, |x| x, |x| x),
+                (_, DType::F16) => real::<u16, f32>(w, io, f16_to_f32, f32_to_f16),
+                (_, DType::BF16) => real::<u16, f32>(w, io, bf16_to_f32, f32_to_bf16),
+                (_, DType::I32) => integer::<i32>(w, io),
+                (_, DType::I64) => integer::<i64>(w, io),
+                (_, DType::U8 | DType::Bool) => integer::<u8>(w, io),
+            }
+        };
+        match known {
+            Some(()) => Ok(Ran::Clean),
+            None => Err(KernelError::Failed(format!("there is no scalar function for {w}"))),
+        }
+    }
+}
+
+/// Floats stored as `S` and computed as `R`.
+unsafe fn real<S: Copy, R: Real>(w: &Workload, io: Io<'_>, load: fn(S) -> R, store: fn(R) -> S) -> Option<()> {
+    // SAFETY: `S` is the workload's element type, `u8` that of comparisons.
+    unsafe {
+        match w.op() {
+            Op::Unary(u) => {
+                let f = R::unary(u)?;
+                each::<S, S, S>(w, io, |a, _, _| store(f(load(a))));
+            }
+            Op::Binary(b) if b.compares() => {
+                let f = functions::compare::<R>(b)?;
+                each::<S, S, u8>(w, io, |a, b, _| f(&load(a), &load(b)) as u8);
+            }
+            Op::Binary(b) => {
+                let f = R::binary(b)?;
+                each::<S, S, S>(w, io, |a, b, _| store(f(load(a), load(b))));
+            }
+            Op::Ternary(t) => {
+                let f = R::ternary(t)?;
+                each::<S, S, S>(w, io, |a, b, c| store(f(load(a), load(b), load(c))));
+            }
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+unsafe fn integer<T: Integer>(w: &Workload, io: Io<'_>) -> Option<()> {
+    // SAFETY: `T` is the workload's element type, `u8` that of comparisons.
+    unsafe {
+        match w.op() {
+            Op::Unary(u) => {
+                let f = T::unary(u)?;
+                each::<T, T, T>(w, io, |a, _, _| f(a));
+            }
+            Op::Binary(b) if b.compares() => {
+                let f = functions::compare::<T>(b)?;
+                each::<T, T, u8>(w, io, |a, b, _| f(&a, &b) as u8);
+            }
+            Op::Binary(b) => {
+                let f = T::binary(b)?;
+                each::<T, T, T>(w, io, |a, b, _| f(a, b));
+            }
+            Op::Ternary(t) => {
+                let f = T::ternary(t)?;
+                each::<T, T, T>(w, io, |a, b, c| f(a, b, c));
+            }
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+unsafe fn choose<T: Copy>(w: &Workload, io: Io<'_>) {
+    // SAFETY: the condition is of bytes, the rest of `T`'s size.
+    unsafe { each::<u8, T, T>(w, io, |a, b, c| if a != 0 { b } else { c }) }
+}
+
+/// Calls `f` once per element, in the workload's own order. Inputs that are not there repeat the first.
+///
+/// # Safety
+/// `io` must be valid for the workload, whose first operand is of type `A`, others of `T`, result `U`.
+unsafe fn each<A: Copy, T: Copy, U>(w: &Workload, io: Io<'_>, f: impl Fn(A, T, T) -> U) {
+    let out = w.output();
+    let none = Operand { strides: out.strides.iter().map(|_| 0).collect(), ..out.clone() };
+    let input = |k: usize| (w.inputs().get(k).unwrap_or(&none), io.inputs.get(k).copied());
+    // An operand that is not there is read from the first one, whose type is then the same.
+    let first = io.inputs.first().copied().unwrap_or(Address(0));
+    let place = |(o, at): (&Operand, Option<Address>), index: &[usize; MAX_RANK]| {
+        let offset: isize = o.strides.iter().zip(index).map(|(&s, &i)| s * i as isize).sum();
+        (at.unwrap_or(first), offset)
+    };
+    let mut index = [0usize; MAX_RANK];
+    for _ in 0..out.elements() {
+        let (a, b, c, y) =
+            (place(input(0), &index), place(input(1), &index), place(input(2), &index), place((out, Some(io.output)), &index));
+        // SAFETY: within the operands by their dimensions and strides.
+        unsafe {
+            let result = f(
+                a.0.as_ptr::<A>().offset(a.1).read_unaligned(),
+                b.0.as_ptr::<T>().offset(b.1).read_unaligned(),
+                c.0.as_ptr::<T>().offset(c.1).read_unaligned(),
+            );
+            y.0.as_mut_ptr::<U>().offset(y.1).write_unaligned(result);
+        }
+        for d in (0..out.rank()).rev() {
+            index[d] += 1;
+            if index[d] < out.dims[d] {
+                break;
+            }
+            index[d] = 0;
+        }
+    }
+}

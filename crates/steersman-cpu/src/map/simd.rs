@@ -1,0 +1,202 @@
+//! Element-wise operations by vector instructions.
+
+use super::chunk::Task;
+use super::cost::{self, Rate};
+use super::narrow::Half;
+use super::plan::{OUT, Plan};
+use super::row::{RowFn, Rows};
+use super::table::{self, Find};
+use super::{class, supported};
+use crate::context::Context;
+use crate::isa::Level;
+use std::ops::Range;
+use steersman_core::cost::{Machine, Terms, Traffic};
+use steersman_core::{
+    DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, Operand, ParamList, Params, Ran, Refusal, TernaryOp,
+    Workload,
+};
+
+/// Below this many elements another thread can not pay: the work takes less than the hand-off.
+const SPLIT_FROM: usize = 2048;
+/// Below this many bytes of output the cache keeps it anyway, and writing past it only costs.
+const STREAM_FROM: usize = 256 << 10;
+
+/// Element-wise operations compiled for one instruction set.
+pub struct Simd {
+    ctx: Context,
+    level: Level,
+    find: Find,
+    name: String,
+    /// The name without streaming: both have the same rate in cache.
+    rates: String,
+    stream: bool,
+}
+
+impl Simd {
+    /// With results written through the cache.
+    pub fn new(ctx: &Context, level: Level) -> Simd {
+        let name = format!("cpu/map-{}", level.name());
+        Simd { ctx: ctx.clone(), level, find: table::of(level), rates: name.clone(), name, stream: false }
+    }
+
+    /// With results written past the cache.
+    pub fn streaming(ctx: &Context, level: Level) -> Simd {
+        let name = format!("cpu/map-stream-{}", level.name());
+        Simd { name, stream: true, ..Simd::new(ctx, level) }
+    }
+
+    fn rows(&self, w: &Workload) -> Option<Rows> {
+        (self.find)(w.op(), w.dtype())
+    }
+
+    /// Runs `part` over the elements, split among `threads`.
+    fn split(&self, n: usize, threads: usize, part: &(dyn Fn(Range<usize>) + Sync)) -> Ran {
+        if threads <= 1 {
+            part(0..n);
+            return Ran::Clean;
+        }
+        // 64 elements are a whole number of cache lines of every element type.
+        let share = n.div_ceil(threads).next_multiple_of(64);
+        let outcome = self.ctx.team.run(threads, &|i| {
+            let start = (i * share).min(n);
+            let end = (start + share).min(n);
+            if start < end {
+                part(start..end);
+            }
+        });
+        if outcome.is_parallel() { Ran::Clean } else { Ran::Disturbed }
+    }
+}
+
+/// A run in which each operand is contiguous, or one element throughout: one loop and its arguments.
+struct Flat {
+    row: RowFn,
+    at: [*mut u8; 4],
+    /// Bytes from one element to the next; 0 where there is only one.
+    step: [usize; 4],
+}
+
+// SAFETY: the pointers are only followed within the part of the output that a thread was given.
+unsafe impl Sync for Flat {}
+
+impl Flat {
+    fn new(w: &Workload, rows: Rows, io: Io<'_>) -> Option<Flat> {
+        if !w.output().is_contiguous() {
+            return None;
+        }
+        let mut flat = Flat { row: rows.each, at: [std::ptr::null_mut(); 4], step: [0; 4] };
+        flat.at[OUT] = io.output.as_mut_ptr();
+        flat.step[OUT] = w.output().dtype.size();
+        let mut same = 0;
+        for (k, o) in w.inputs().iter().enumerate() {
+            flat.at[k] = io.inputs[k].as_mut_ptr();
+            if o.is_contiguous() {
+                flat.step[k] = o.dtype.size();
+            } else if o.strides.iter().all(|&s| s == 0) {
+                same |= 1 << k;
+            } else {
+                return None;
+            }
+        }
+        flat.row = match same {
+            0 => rows.each,
+            0b01 => rows.first_same?,
+            0b10 => rows.second_same?,
+            _ => return None,
+        };
+        Some(flat)
+    }
+
+    /// # Safety
+    /// The pointers must be good for the range, which no one else writes to.
+    #[inline]
+    unsafe fn run(&self, range: Range<usize>) {
+        let at = |k: usize| self.at[k].wrapping_add(range.start * self.step[k]);
+        // SAFETY: by contract.
+        unsafe { (self.row)(at(0), at(1), at(2), at(OUT), range.len()) }
+    }
+}
+
+fn half(o: &Operand) -> Option<Half> {
+    match o.dtype {
+        DType::F16 => Some(Half::F16),
+        DType::BF16 => Some(Half::BF16),
+        _ => None,
+    }
+}
+
+impl Kernel for Simd {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn device(&self) -> DeviceId {
+        self.ctx.device
+    }
+
+    fn handles(&self, op: Op) -> bool {
+        op.is_elementwise()
+    }
+
+    fn numerics(&self, w: &Workload) -> NumericClass {
+        class(w.op(), w.dtype(), self.level)
+    }
+
+    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
+        supported(w)?;
+        if self.rows(w).is_none() {
+            return Err(Refusal::new(format!("it has no loop for {} on {}", w.op().name(), w.dtype())));
+        }
+        if self.stream && !w.output().is_contiguous() {
+            return Err(Refusal::new("streaming stores need a contiguous output"));
+        }
+        if self.stream && w.output().bytes() < STREAM_FROM {
+            return Err(Refusal::new("streaming stores only help an output of 256 KiB or more"));
+        }
+        Ok(())
+    }
+
+    fn params(&self, w: &Workload) -> ParamList {
+        if w.output().elements() < SPLIT_FROM {
+            return ParamList::from_iter([Params::SERIAL]);
+        }
+        self.ctx.thread_params()
+    }
+
+    fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
+        let traffic = if self.stream { Traffic::Stream } else { Traffic::Copy };
+        let rate = Rate { kernel: &self.rates, isa: self.level.name(), share: 1.0, traffic };
+        cost::terms(w, p.threads.into(), machine, rate)
+    }
+
+    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let n = w.output().elements();
+        if n == 0 {
+            return Ok(Ran::Clean);
+        }
+        let Some(rows) = self.rows(w) else {
+            return Err(KernelError::Failed(format!("{} has no loop for {w}", self.name)));
+        };
+        let chooses = w.op() == Op::Ternary(TernaryOp::Where);
+        let widen = if chooses { None } else { w.inputs().first().and_then(half) };
+        let stream = self.stream && !io.inputs.contains(&io.output);
+        if widen.is_none() && !stream {
+            if let Some(flat) = Flat::new(w, rows, io) {
+                // SAFETY: `io` is valid for the workload by contract, parts do not overlap.
+                return Ok(self.split(n, p.threads.into(), &|range| unsafe { flat.run(range) }));
+            }
+        }
+        let narrow = if chooses { None } else { half(w.output()) };
+        let (mut base, mut size) = ([std::ptr::null_mut(); 4], [1; 4]);
+        for (k, o) in w.inputs().iter().enumerate() {
+            base[k] = io.inputs[k].as_mut_ptr();
+            size[k] = o.dtype.size();
+        }
+        base[OUT] = io.output.as_mut_ptr();
+        size[OUT] = w.output().dtype.size();
+        let inputs = w.inputs().len();
+        let task = Task { plan: Plan::new(w), rows, level: self.level, inputs, base, size, widen, narrow, stream };
+        // SAFETY: as above.
+        Ok(self.split(n, p.threads.into(), &|range| unsafe { task.run(range) }))
+    }
+}
