@@ -176,13 +176,17 @@ pub enum WisdomCommand {
     /// What is known, and where it is kept
     Show,
     /// Write all of it as JSON, to a file or to standard output
-    #[command(after_help = "Examples:\n  steer wisdom export backup.json\n  steer wisdom export | gzip > w.gz")]
+    #[command(
+        after_help = "Examples:\n  steer wisdom export backup.json\n  steer wisdom export | gzip > w.gz"
+    )]
     Export {
         /// File to write
         file: Option<PathBuf>,
     },
     /// Take in an export
-    #[command(after_help = "Examples:\n  steer wisdom import backup.json --dry-run\n  steer wisdom import backup.json")]
+    #[command(
+        after_help = "Examples:\n  steer wisdom import backup.json --dry-run\n  steer wisdom import backup.json"
+    )]
     Import {
         /// File made by `steer wisdom export`
         file: PathBuf,
@@ -235,7 +239,9 @@ mod tests {
 
     #[test]
     fn times_are_read_with_units() {
-        for (text, ms) in [("5s", 5000), ("300ms", 300), ("1m", 60_000), ("2", 2000), ("1.5s", 1500), ("2 min", 120_000)] {
+        for (text, ms) in
+            [("5s", 5000), ("300ms", 300), ("1m", 60_000), ("2", 2000), ("1.5s", 1500), ("2 min", 120_000)]
+        {
             assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
         }
         for bad in ["", "s", "-1s", "0", "5h", "1e9s", "nan", "1.2.3s", "99999999s"] {

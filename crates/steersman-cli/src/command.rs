@@ -21,7 +21,9 @@ pub fn run(cli: Cli) -> Outcome {
     match cli.command {
         None => tour::run(&screen),
         Some(Command::Devices) => devices::run(&screen),
-        Some(Command::Calibrate { quick, refresh, budget }) => calibrate::run(&screen, quick, refresh, budget),
+        Some(Command::Calibrate { quick, refresh, budget }) => {
+            calibrate::run(&screen, quick, refresh, budget)
+        }
         Some(Command::Explain { workload }) => explain::run(&screen, &workload, cli.numerics),
         Some(Command::Run(args)) => run::run(&screen, &args, cli.numerics),
         Some(Command::Regret { file }) => regret::run(&screen, &file, cli.numerics),
@@ -31,4 +33,3 @@ pub fn run(cli: Cli) -> Outcome {
         Some(Command::Knobs) => knobs::run(&screen),
     }
 }
-

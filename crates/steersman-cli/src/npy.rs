@@ -81,11 +81,11 @@ impl Array {
             return Operand::new(self.dtype, &self.dims);
         }
         let mut step = 1isize;
-        let strides: Strides = self
-            .dims
-            .iter()
-            .map(|&d| std::mem::replace(&mut step, step.saturating_mul(d.max(1) as isize)))
-            .collect();
+        let mut strides = Strides::new();
+        for &d in &self.dims {
+            strides.push(step);
+            step = step.saturating_mul(d.max(1) as isize);
+        }
         Operand::strided(self.dtype, &self.dims, strides)
     }
 }
@@ -147,7 +147,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_refused_with_a_reason() {
-        let dict = |descr: &str, shape: &str| format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}\n");
+        let dict = |descr: &str, shape: &str| {
+            format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}\n")
+        };
         let cases = [
             (b"hello".to_vec(), "not a .npy file"),
             (file("", b""), "header"),

@@ -34,7 +34,11 @@ pub fn mention_calibration(runtime: &Runtime) {
 }
 
 /// The workload that was typed, in one quoted piece or in several.
-pub fn workload(words: &[String], numerics: Option<NumericClass>, knobs: &Knobs) -> Result<Workload, Failure> {
+pub fn workload(
+    words: &[String],
+    numerics: Option<NumericClass>,
+    knobs: &Knobs,
+) -> Result<Workload, Failure> {
     let text = words.join(" ");
     let w: Workload = text.parse().map_err(Failure::input)?;
     Ok(with_numerics(w, &text, numerics, knobs))

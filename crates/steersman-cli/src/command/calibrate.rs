@@ -54,5 +54,10 @@ fn summary(runtime: &Runtime, r: &CalibrationReport) -> String {
         0 => String::new(),
         n => format!(", {n} workloads passed over"),
     };
-    format!("{how} {}: {} samples of {} workloads{skipped}, {kept}", Seconds(r.seconds), r.samples, r.workloads)
+    format!(
+        "{how} {}: {} samples of {} workloads{skipped}, {kept}",
+        Seconds(r.seconds),
+        r.samples,
+        r.workloads
+    )
 }

@@ -79,7 +79,8 @@ fn levels(screen: &Screen, machine: &Machine) -> String {
     }
     let most = machine.levels.iter().map(|l| l.copy.len()).max().unwrap_or(1);
     let counts = if most > 1 { vec![1, most] } else { vec![1] };
-    let columns = [Left("  level"), Right("holds"), Right("threads"), Right("read"), Right("copy"), Right("stream")];
+    let columns =
+        [Left("  level"), Right("holds"), Right("threads"), Right("read"), Right("copy"), Right("stream")];
     let mut table = Table::new(&columns);
     for level in &machine.levels {
         for &threads in &counts {

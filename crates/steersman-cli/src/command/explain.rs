@@ -100,7 +100,8 @@ fn as_text(screen: &Screen, runtime: &Runtime, w: &Workload, e: &Explanation) ->
         out += "\n";
         let mut table = Table::new(&[Left(""), Left("")]);
         for (kernel, why) in &e.refused {
-            table.inked(Ink::Dim, [format!("  refused: {}", runtime.engine().name(*kernel)), why.to_string()]);
+            table
+                .inked(Ink::Dim, [format!("  refused: {}", runtime.engine().name(*kernel)), why.to_string()]);
         }
         out += &table.show(paint);
     }
@@ -135,7 +136,8 @@ fn candidates(screen: &Screen, runtime: &Runtime, e: &Explanation) -> String {
     for c in &e.candidates {
         let chosen = c.variant == e.decision.variant();
         let x = &c.estimate;
-        let mut cells = vec![if chosen { "▸" } else { "" }.to_string(), runtime.engine().name(c.variant.kernel)];
+        let mut cells =
+            vec![if chosen { "▸" } else { "" }.to_string(), runtime.engine().name(c.variant.kernel)];
         cells.push(c.variant.params.threads.to_string());
         cells.extend(variants.then(|| c.variant.params.variant.to_string()));
         cells.extend([x.mean.to_string(), margin(x), x.launch.to_string()]);
@@ -149,7 +151,11 @@ fn candidates(screen: &Screen, runtime: &Runtime, e: &Explanation) -> String {
 /// `± 4%`; a skewed wide interval as its ends.
 fn margin(x: &Estimate) -> String {
     let half = (x.high.0 - x.low.0) / 2.0 / x.mean.0.max(1e-12);
-    if half < 1.0 { format!("± {:.0}%", half * 100.0) } else { format!("{} to {}", Seconds(x.low.0), x.high) }
+    if half < 1.0 {
+        format!("± {:.0}%", half * 100.0)
+    } else {
+        format!("{} to {}", Seconds(x.low.0), x.high)
+    }
 }
 
 fn evidence(c: &Candidate) -> String {

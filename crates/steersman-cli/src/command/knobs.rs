@@ -15,12 +15,14 @@ pub fn run(screen: &Screen) -> Outcome {
     if screen.json {
         return screen.data(&json!({ "config": config, "knobs": knobs.list() }));
     }
-    let mut table = Table::new(&[Left("knob"), Left("value"), Left("from"), Left("variable"), Left("what it does")]);
+    let mut table =
+        Table::new(&[Left("knob"), Left("value"), Left("from"), Left("variable"), Left("what it does")]);
     for k in knobs.list() {
         let ink = if k.source == "default" { Ink::Plain } else { Ink::Bold };
         table.inked(ink, [k.name, &k.value, &k.source, k.env, k.help]);
     }
     screen.print(&table.show(&screen.paint))?;
-    let at = config.map_or("no config folder is known".to_string(), |p| format!("config file: {}", p.display()));
+    let at =
+        config.map_or("no config folder is known".to_string(), |p| format!("config file: {}", p.display()));
     screen.line(&screen.paint.ink(&format!("\n{at}"), Ink::Dim))
 }

@@ -42,7 +42,10 @@ pub fn run(screen: &Screen, file: &Path, numerics: Option<NumericClass>) -> Outc
         show(screen, &report)?;
     }
     if interrupt::asked() {
-        note("note", &format!("interrupted: {} of {} workloads were judged", report.workloads, workloads.len()));
+        note(
+            "note",
+            &format!("interrupted: {} of {} workloads were judged", report.workloads, workloads.len()),
+        );
         return Err(Failure::Interrupted);
     }
     if report.workloads == 0 { Err(Failure::failed("not one workload could be judged")) } else { Ok(()) }
@@ -66,9 +69,12 @@ fn parse(
     let all = parse_file(text).map_err(|e| Failure::input(format!("{}: {e}", file.display())))?;
     if all.is_empty() {
         let file = file.display();
-        return Err(Failure::input(format!("{file} holds no workloads; write one a line, like 'add f32 1000 1000'")));
+        return Err(Failure::input(format!(
+            "{file} holds no workloads; write one a line, like 'add f32 1000 1000'"
+        )));
     }
-    let own: Vec<&str> = text.lines().map(|l| l.split('#').next().unwrap_or("")).filter(|l| !l.trim().is_empty()).collect();
+    let own: Vec<&str> =
+        text.lines().map(|l| l.split('#').next().unwrap_or("")).filter(|l| !l.trim().is_empty()).collect();
     let pairs = all.into_iter().zip(own);
     Ok(pairs.map(|(w, line)| open::with_numerics(w, line, numerics, runtime.knobs())).collect())
 }
@@ -85,16 +91,19 @@ fn show(screen: &Screen, report: &RegretReport) -> Outcome {
         Right("of"),
     ]);
     for r in &report.rows {
-        table.inked(ink(r.regret), [
-            r.workload.clone(),
-            r.chosen.clone(),
-            Seconds(r.chosen_s).to_string(),
-            Seconds(r.predicted_s).to_string(),
-            r.best.clone(),
-            Seconds(r.best_s).to_string(),
-            percent(r.regret),
-            r.candidates.to_string(),
-        ]);
+        table.inked(
+            ink(r.regret),
+            [
+                r.workload.clone(),
+                r.chosen.clone(),
+                Seconds(r.chosen_s).to_string(),
+                Seconds(r.predicted_s).to_string(),
+                r.best.clone(),
+                Seconds(r.best_s).to_string(),
+                percent(r.regret),
+                r.candidates.to_string(),
+            ],
+        );
     }
     screen.print(&table.show(&screen.paint))?;
     screen.line(&format!(

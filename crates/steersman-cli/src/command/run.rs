@@ -77,7 +77,13 @@ fn forced(runtime: &Runtime, w: &Workload, args: &RunArgs) -> Result<Option<Vari
 /// Times one variant alone.
 fn time(runtime: &Runtime, w: &Workload, v: Variant, repeat: u32) -> Result<Series, Failure> {
     let rounds = repeat as usize;
-    let how = Contest { rounds, least: rounds, batch: Duration::from_micros(100), give_up: f64::INFINITY, ..Contest::default() };
+    let how = Contest {
+        rounds,
+        least: rounds,
+        batch: Duration::from_micros(100),
+        give_up: f64::INFINITY,
+        ..Contest::default()
+    };
     let series = runtime.contest(w, &[v], &how)?;
     series.into_iter().next().ok_or_else(|| Failure::failed("nothing was timed"))
 }
@@ -86,7 +92,9 @@ fn no_sample(runtime: &Runtime, s: &Series) -> Failure {
     let name = open::name(runtime, s.variant);
     match &s.failed {
         Some(why) => Failure::failed(format!("{name} failed: {why}")),
-        None => Failure::failed(format!("{name} was disturbed in every sample: its threads are busy; try again")),
+        None => {
+            Failure::failed(format!("{name} was disturbed in every sample: its threads are busy; try again"))
+        }
     }
 }
 
@@ -170,7 +178,8 @@ fn as_text(runtime: &Runtime, w: &Workload, d: &Decision, s: &Series, median: f6
         s.batch,
         d.predicted(),
     );
-    let flops = if w.flops() > 0.0 { format!("{}, ", si(w.flops() / median, "flop/s")) } else { String::new() };
+    let flops =
+        if w.flops() > 0.0 { format!("{}, ", si(w.flops() / median, "flop/s")) } else { String::new() };
     out += &format!("  {flops}{}\n", si(w.bytes() / median, "B/s"));
     if let Some(path) = &args.output {
         out += &format!("  result written to {}\n", path.display());

@@ -87,7 +87,8 @@ fn show(screen: &Screen, runtime: &Runtime) -> Outcome {
         if known.usage.is_empty() {
             continue;
         }
-        let columns = [Left("kernel"), Right("threads"), Left("op"), Right("runs"), Right("failures"), Right("timed")];
+        let columns =
+            [Left("kernel"), Right("threads"), Left("op"), Right("runs"), Right("failures"), Right("timed")];
         let mut table = Table::new(&columns);
         for u in &known.usage {
             table.row([
@@ -107,7 +108,8 @@ fn show(screen: &Screen, runtime: &Runtime) -> Outcome {
 fn export(screen: &Screen, runtime: &Runtime, file: Option<&Path>) -> Outcome {
     let text = runtime.wisdom().export().map_err(Failure::failed)?;
     let Some(file) = file else { return screen.line(&text) };
-    std::fs::write(file, &text).map_err(|e| Failure::failed(format!("cannot write {}: {e}", file.display())))?;
+    std::fs::write(file, &text)
+        .map_err(|e| Failure::failed(format!("cannot write {}: {e}", file.display())))?;
     if screen.json {
         return screen.data(&json!({ "file": file, "bytes": text.len() }));
     }
@@ -142,15 +144,24 @@ fn reset(screen: &Screen, runtime: &Runtime, yes: bool) -> Outcome {
         return Err(Failure::failed("nothing was forgotten"));
     }
     runtime.wisdom().reset(Scope::All).map_err(Failure::failed)?;
-    if screen.json { screen.data(&json!({ "reset": path })) } else { screen.line(&format!("forgot all in {path}")) }
+    if screen.json {
+        screen.data(&json!({ "reset": path }))
+    } else {
+        screen.line(&format!("forgot all in {path}"))
+    }
 }
 
 fn agreed(path: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
-        return Err(Failure::input("this forgets everything learned; say `steer wisdom reset --yes` if you mean it"));
+        return Err(Failure::input(
+            "this forgets everything learned; say `steer wisdom reset --yes` if you mean it",
+        ));
     }
     note("question", &format!("forget everything in {path}? Type yes to go on"));
     let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).map_err(|e| Failure::failed(format!("cannot read the answer: {e}")))?;
+    io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .map_err(|e| Failure::failed(format!("cannot read the answer: {e}")))?;
     Ok(matches!(answer.trim(), "yes" | "y"))
 }

@@ -21,7 +21,9 @@ impl Header {
         let (length, before) = match rest {
             [1, _, a, b, ..] => (u16::from_le_bytes([*a, *b]) as usize, 10),
             [2 | 3, _, a, b, c, d, ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, 12),
-            [v, ..] if !(1..=3).contains(v) => return Err(format!("is of .npy version {v}; 1 to 3 are known")),
+            [v, ..] if !(1..=3).contains(v) => {
+                return Err(format!("is of .npy version {v}; 1 to 3 are known"));
+            }
             _ => return Err("is cut short: its header ends too soon".into()),
         };
         let start = before + length;
@@ -33,7 +35,8 @@ impl Header {
             let at = text.find(&format!("'{key}'")).map(|i| &text[i + key.len() + 2..]);
             at.and_then(|t| t.trim_start().strip_prefix(':')).map(str::trim_start)
         };
-        let (Some(descr), Some(order), Some(shape)) = (field("descr"), field("fortran_order"), field("shape"))
+        let (Some(descr), Some(order), Some(shape)) =
+            (field("descr"), field("fortran_order"), field("shape"))
         else {
             return Err("has a header without descr, fortran_order or shape".into());
         };
@@ -56,7 +59,8 @@ impl Header {
         let unpadded = MAGIC.len() + 4 + text.len() + 1;
         text += &" ".repeat(unpadded.next_multiple_of(64) - unpadded);
         text.push('\n');
-        let length = u16::try_from(text.len()).map_err(|_| "has too many dimensions for a .npy header".to_string())?;
+        let length =
+            u16::try_from(text.len()).map_err(|_| "has too many dimensions for a .npy header".to_string())?;
         let mut bytes = MAGIC.to_vec();
         bytes.extend([1, 0]);
         bytes.extend(length.to_le_bytes());

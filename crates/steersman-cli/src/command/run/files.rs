@@ -11,7 +11,9 @@ use steersman_core::{Decision, ReasonCode, Variant, Workload};
 pub fn operands(w: Workload, args: &RunArgs) -> Result<(Workload, Option<Vec<Array>>), Failure> {
     if args.input.is_empty() {
         return match &args.output {
-            Some(_) => Err(Failure::input("--output would save the result of made-up operands; give --input too")),
+            Some(_) => {
+                Err(Failure::input("--output would save the result of made-up operands; give --input too"))
+            }
             None => Ok((w, None)),
         };
     }
