@@ -13,7 +13,7 @@ Examples:
   steer                                             the tour
   steer calibrate --quick                           learn this machine in about two seconds
   steer explain \"matmul f32 1000x64 64x4096\"        every candidate, and why one was chosen
-  steer run \"add f32 1000000 1000000\" --repeat 9     run and time it
+  steer run \"add f32 1000000 1000000\" --repeat 9    run and time it
   steer regret workloads.txt --json                 how close to the best the choices come
 
 Exit codes: 0 well, 1 failure, 2 bad input, 130 interrupted (what was learned is kept).

@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::screen::note;
 use steersman::{Error, Runtime};
-use steersman_core::{Knobs, NumericClass, Variant, Workload};
+use steersman_core::{EngineError, Knobs, NumericClass, Variant, Workload};
 
 /// The knobs, without calibration in the background: commands that want it do it in front of the user.
 fn knobs() -> Result<Knobs, Failure> {
@@ -62,8 +62,19 @@ pub fn name(runtime: &Runtime, v: Variant) -> String {
 impl From<Error> for Failure {
     fn from(e: Error) -> Failure {
         match e {
-            Error::Knob(_) | Error::Workload(_) | Error::Engine(_) => Failure::input(e),
+            Error::Knob(_) | Error::Workload(_) => Failure::input(e),
+            Error::Engine(e) => e.into(),
             _ => Failure::failed(e),
+        }
+    }
+}
+
+/// A kernel that does not exist was mistyped; a workload that nothing here can run was not.
+impl From<EngineError> for Failure {
+    fn from(e: EngineError) -> Failure {
+        match e {
+            EngineError::UnknownKernel(_) => Failure::input(e),
+            EngineError::NoCandidate { .. } => Failure::failed(e),
         }
     }
 }

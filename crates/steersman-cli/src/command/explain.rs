@@ -1,6 +1,6 @@
 //! `steer explain`: every candidate, what each would cost and why one is chosen.
 
-use crate::exit::{Failure, Outcome};
+use crate::exit::Outcome;
 use crate::open;
 use crate::paint::Ink;
 use crate::screen::Screen;
@@ -17,7 +17,7 @@ use steersman_core::{Bytes, Candidate, Crossover, Explanation, NumericClass, Sec
 pub fn run(screen: &Screen, words: &[String], numerics: Option<NumericClass>) -> Outcome {
     let runtime = open::runtime()?;
     let w = open::workload(words, numerics, runtime.knobs())?;
-    let explanation = runtime.engine().explain(&w).map_err(Failure::input)?;
+    let explanation = runtime.engine().explain(&w)?;
     open::mention_calibration(&runtime);
     if screen.json {
         screen.data(&as_json(&runtime, &w, &explanation))

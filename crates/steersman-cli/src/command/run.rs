@@ -14,14 +14,17 @@ use steersman_core::measure::{Contest, Series};
 use steersman_core::units::si;
 use steersman_core::{Decision, EngineError, NumericClass, ReasonCode, Seconds, Variant, Workload};
 
+/// Times a run is tried again when its samples were disturbed.
+const TRIES: usize = 20;
+
 pub fn run(screen: &Screen, args: &RunArgs, numerics: Option<NumericClass>) -> Outcome {
     let runtime = open::runtime()?;
     let w = open::workload(&args.workload, numerics, runtime.knobs())?;
     let (w, operands) = files::operands(w, args)?;
     let forced = forced(&runtime, &w, args)?;
     let mut decision = match forced {
-        Some(v) => runtime.engine().judge(&w).map_err(Failure::input)?.with_variant(v),
-        None => runtime.engine().decide(&w).map_err(Failure::input)?,
+        Some(v) => runtime.engine().judge(&w)?.with_variant(v),
+        None => runtime.engine().decide(&w)?,
     };
     if let Some(operands) = &operands {
         decision = files::compute(&runtime, &w, operands, forced, args)?;
@@ -53,7 +56,7 @@ fn forced(runtime: &Runtime, w: &Workload, args: &RunArgs) -> Result<Option<Vari
         }
         None => None,
     };
-    let e = engine.explain(w).map_err(Failure::input)?;
+    let e = engine.explain(w)?;
     let of_kernel: Vec<Variant> =
         e.candidates.iter().map(|c| c.variant).filter(|v| index.is_none_or(|i| v.kernel == i)).collect();
     if let (true, Some(i)) = (of_kernel.is_empty(), index) {
@@ -74,18 +77,30 @@ fn forced(runtime: &Runtime, w: &Workload, args: &RunArgs) -> Result<Option<Vari
     }
 }
 
-/// Times one variant alone.
+/// Times one variant alone. Samples taken while other work held its threads do not count, so on a busy
+/// machine it takes a few tries.
 fn time(runtime: &Runtime, w: &Workload, v: Variant, repeat: u32) -> Result<Series, Failure> {
     let rounds = repeat as usize;
-    let how = Contest {
-        rounds,
-        least: rounds,
-        batch: Duration::from_micros(100),
-        give_up: f64::INFINITY,
-        ..Contest::default()
-    };
-    let series = runtime.contest(w, &[v], &how)?;
-    series.into_iter().next().ok_or_else(|| Failure::failed("nothing was timed"))
+    let batch = Duration::from_micros(100);
+    let how = Contest { rounds, least: rounds, batch, give_up: f64::INFINITY, ..Contest::default() };
+    let mut all: Option<Series> = None;
+    for _ in 0..TRIES {
+        let missing = rounds - all.as_ref().map_or(0, |s| s.samples.len());
+        let how = Contest { rounds: missing, least: missing, ..how.clone() };
+        for s in runtime.contest(w, &[v], &how)? {
+            match &mut all {
+                Some(sum) => {
+                    sum.samples.extend(s.samples);
+                    sum.failed = s.failed;
+                }
+                None => all = Some(s),
+            }
+        }
+        if all.as_ref().is_some_and(|s| s.samples.len() >= rounds || s.failed.is_some()) {
+            break;
+        }
+    }
+    all.ok_or_else(|| Failure::failed("nothing was timed"))
 }
 
 fn no_sample(runtime: &Runtime, s: &Series) -> Failure {

@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use crate::open;
+use crate::screen::note;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -58,7 +59,14 @@ pub fn visit(runtime: &Runtime, tell: Tell<'_>) -> Result<Vec<Stop>, Failure> {
             break;
         }
         let w: Workload = text.parse().map_err(Failure::failed)?;
-        let chosen = runtime.engine().judge(&w).map_err(Failure::failed)?.variant();
+        let chosen = match runtime.engine().judge(&w) {
+            Ok(decision) => decision.variant(),
+            // Knobs may have switched off all that could run it; the rest of the tour is still worth having.
+            Err(why) => {
+                note("warning", &why.to_string());
+                continue;
+            }
+        };
         let series = time(runtime, &w, chosen)?;
         timed.push((w, chosen, series));
     }
