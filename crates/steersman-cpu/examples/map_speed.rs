@@ -12,7 +12,22 @@ use steersman_cpu::map;
 use steersman_cpu::threads::Team;
 
 const SIZES: [usize; 7] = [16, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 7;
+/// Layouts and types that take another way than one loop over all.
+const OTHERS: [&str; 12] = [
+    "add f32 1000x1000 1000",
+    "add f32 1000x1000 1000x1",
+    "add f32 1000000 1",
+    "add f32 1000x1000:1,1000 1000x1000",
+    "add f32 1000x1000:1,1000 1000x1000:1,1000",
+    "add f32 300000x3 3",
+    "pow f32 1000000 1",
+    "clamp f32 1000000 1 1",
+    "where f32 1000000 1000000 1000000",
+    "lt f32 1000000 1000000",
+    "add f16 1000000 1000000",
+    "exp bf16 1000000",
+];
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
@@ -20,6 +35,12 @@ fn main() {
     let host = Arc::new(Host::detect());
     let ctx = Context { device: DeviceId(0), team: Arc::new(Team::new(host.cores)), host };
     let kernels = map::kernels(&ctx);
+    if wanted(0, "layouts") {
+        for text in OTHERS {
+            let w: Workload = text.parse().expect("a workload");
+            line(&kernels, &w, w.output().elements(), &|k| wanted(2, k));
+        }
+    }
     for op in ["add", "exp", "tanh", "sin"].into_iter().filter(|op| wanted(0, op)) {
         for dtype in [DType::F32, DType::F64].into_iter().filter(|d| wanted(1, d.name())) {
             for n in SIZES {
@@ -36,7 +57,7 @@ fn line(kernels: &[Arc<dyn Kernel>], w: &Workload, n: usize, wanted: &dyn Fn(&st
     fill(&mut a, w.dtype(), n);
     let (b, out) = (a.clone(), vec![0u64; n + 8]);
     let at = |v: &Vec<u64>| Address::host(v.as_ptr().wrapping_byte_add(v.as_ptr().align_offset(64) * 8));
-    let inputs = [at(&a), at(&b)];
+    let inputs = [at(&a), at(&b), at(&a)];
     let io = Io { inputs: &inputs[..w.inputs().len()], output: at(&out) };
     let candidates: Vec<(&Arc<dyn Kernel>, Params)> = kernels
         .iter()
@@ -58,7 +79,11 @@ fn line(kernels: &[Arc<dyn Kernel>], w: &Workload, n: usize, wanted: &dyn Fn(&st
     println!("{w}");
     for ((k, p), seconds) in candidates.iter().zip(best) {
         let (ns, gb) = (seconds * 1e9, w.bytes() / seconds / 1e9);
-        println!("  {:<22} {p}   call {ns:>12.1} ns   {:>7.3} ns/element   {gb:>7.1} GB/s", k.name(), ns / n as f64);
+        println!(
+            "  {:<22} {p}   call {ns:>12.1} ns   {:>7.3} ns/element   {gb:>7.1} GB/s",
+            k.name(),
+            ns / n as f64
+        );
     }
 }
 

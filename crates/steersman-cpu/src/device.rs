@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::memory::MemoryPool;
 use crate::probe::{self, Probes, Store};
 use crate::threads::Team;
-use crate::{isa, map, matmul};
+use crate::{isa, map, matmul, moves, reduce};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +58,8 @@ impl Cpu {
     pub fn kernels(&self, device: DeviceId, blas: Option<&Path>) -> Vec<Arc<dyn Kernel>> {
         let ctx = Context { device, team: self.team.clone(), host: self.host.clone() };
         let mut all = map::kernels(&ctx);
+        all.extend(reduce::kernels(&ctx));
+        all.extend(moves::kernels(&ctx));
         all.extend(matmul::candidates::kernels(&ctx, blas));
         all
     }

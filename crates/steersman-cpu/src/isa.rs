@@ -134,13 +134,24 @@ impl Level {
     #[inline]
     pub fn dispatch<B: Body>(self, body: B) -> B::Out {
         assert!(self.available(), "this CPU has no {}: a kernel for it must not be offered", self.name());
+        // SAFETY: availability was asserted above.
+        unsafe { self.dispatch_unchecked(body) }
+    }
+
+    /// Like [`dispatch`](Level::dispatch) for loops so short that asking again would show: the question
+    /// takes a few nanoseconds.
+    ///
+    /// # Safety
+    /// [`available`](Level::available) must have said yes.
+    #[inline]
+    pub unsafe fn dispatch_unchecked<B: Body>(self, body: B) -> B::Out {
         match self {
             Level::Baseline => body.run::<Baseline>(),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: availability was asserted above.
+            // SAFETY: by the caller's contract.
             Level::Avx2 => unsafe { on_avx2(body) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: availability was asserted above.
+            // SAFETY: by the caller's contract.
             Level::Avx512 => unsafe { on_avx512(body) },
             #[cfg(not(target_arch = "x86_64"))]
             _ => body.run::<Baseline>(),

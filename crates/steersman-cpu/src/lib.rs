@@ -7,9 +7,11 @@ pub mod map;
 pub mod math;
 pub mod matmul;
 pub mod memory;
+pub mod moves;
 pub mod plan;
 pub mod probe;
 pub mod rates;
+pub mod reduce;
 pub mod rig;
 pub mod threads;
 

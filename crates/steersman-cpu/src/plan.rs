@@ -1,9 +1,10 @@
 //! What to calibrate: workloads spread over the sizes people use, none of them special.
 
+use steersman_core::tune::Wanted;
 use steersman_core::{BinaryOp, DType, Op, Operand, ReduceOp, TernaryOp, UnaryOp, Workload};
 
 /// Workloads worth knowing. `quick` leaves out rare ops, rare types and everything slow.
-pub fn workloads(quick: bool) -> Vec<Workload> {
+pub fn workloads(quick: bool) -> Vec<Wanted> {
     let mut all = Vec::new();
     elementwise(&mut all, quick);
     reductions(&mut all, quick);
@@ -16,7 +17,7 @@ pub fn workloads(quick: bool) -> Vec<Workload> {
 const SIZES: [usize; 16] =
     [1, 7, 37, 163, 701, 2_503, 6_101, 17_011, 45_007, 120_011, 330_017, 900_001, 2_100_011, 4_900_003, 9_800_009, 16_000_057];
 
-fn push(all: &mut Vec<Workload>, op: Op, dtype: DType, shapes: &[&[usize]]) {
+fn push(all: &mut Vec<Wanted>, importance: f64, op: Op, dtype: DType, shapes: &[&[usize]]) {
     let operands = shapes.iter().enumerate().map(|(i, s)| {
         let condition = op == Op::Ternary(TernaryOp::Where) && i == 0;
         Operand::new(if condition { DType::Bool } else { dtype }, s)
@@ -24,11 +25,14 @@ fn push(all: &mut Vec<Workload>, op: Op, dtype: DType, shapes: &[&[usize]]) {
     if let Ok(operands) = operands.collect::<Result<Vec<_>, _>>()
         && let Ok(w) = Workload::new(op, operands)
     {
-        all.push(w);
+        all.push(Wanted { workload: w, importance });
     }
 }
 
-fn elementwise(all: &mut Vec<Workload>, quick: bool) {
+/// What few people run is measured with what time is left.
+const RARE: f64 = 0.02;
+
+fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
     let common = [DType::F32, DType::F64];
     let rare = [DType::I32, DType::I64, DType::F16, DType::BF16, DType::U8, DType::Bool];
     let ops = UnaryOp::ALL.iter().map(|&u| Op::Unary(u));
@@ -49,7 +53,7 @@ fn elementwise(all: &mut Vec<Workload>, quick: bool) {
                 // Rare ones lean on the pool of their kernel: a few sizes settle their own rate.
                 let wanted = if often { !quick || (i % 2 == 0 && i < 14) } else { matches!(i, 2 | 6 | 9) };
                 if wanted {
-                    push(all, op, *dtype, &vec![&[n][..]; op.arity()]);
+                    push(all, if often { 1.0 } else { RARE }, op, *dtype, &vec![&[n][..]; op.arity()]);
                 }
             }
         }
@@ -58,15 +62,15 @@ fn elementwise(all: &mut Vec<Workload>, quick: bool) {
         for dtype in common {
             for rows in [3, 41, 700, 3001] {
                 for cols in [5, 77, 1300] {
-                    push(all, Op::Binary(BinaryOp::Add), dtype, &[&[rows, cols], &[cols]]);
-                    push(all, Op::Binary(BinaryOp::Mul), dtype, &[&[rows, cols], &[rows, 1]]);
+                    push(all, 0.5, Op::Binary(BinaryOp::Add), dtype, &[&[rows, cols], &[cols]]);
+                    push(all, 0.5, Op::Binary(BinaryOp::Mul), dtype, &[&[rows, cols], &[rows, 1]]);
                 }
             }
         }
     }
 }
 
-fn reductions(all: &mut Vec<Workload>, quick: bool) {
+fn reductions(all: &mut Vec<Wanted>, quick: bool) {
     let edges: &[usize] = if quick { &[3, 29, 211, 1499] } else { &[1, 3, 11, 29, 83, 211, 600, 1499, 3989] };
     for &kind in ReduceOp::ALL {
         let everyday = matches!(kind, ReduceOp::Sum | ReduceOp::Max | ReduceOp::Min | ReduceOp::Mean);
@@ -79,20 +83,20 @@ fn reductions(all: &mut Vec<Workload>, quick: bool) {
                     }
                     for axes in [&[][..], &[0][..], &[1][..]] {
                         let axes = steersman_core::Axes::from_list(axes).unwrap_or_default();
-                        push(all, Op::Reduce { kind, axes }, dtype, &[&[rows, cols]]);
+                        push(all, if everyday { 1.0 } else { RARE }, Op::Reduce { kind, axes }, dtype, &[&[rows, cols]]);
                     }
                 }
             }
             if everyday && !quick {
                 for n in [9_000_011, 17_000_023] {
-                    push(all, Op::Reduce { kind, axes: Default::default() }, dtype, &[&[n]]);
+                    push(all, 1.0, Op::Reduce { kind, axes: Default::default() }, dtype, &[&[n]]);
                 }
             }
         }
     }
 }
 
-fn products(all: &mut Vec<Workload>, quick: bool) {
+fn products(all: &mut Vec<Wanted>, quick: bool) {
     let edges: &[usize] =
         if quick { &[1, 5, 23, 110, 470] } else { &[1, 2, 4, 7, 13, 22, 37, 61, 99, 170, 300, 520, 990, 1900] };
     let most = if quick { 3e7 } else { 6e8 };
@@ -104,7 +108,7 @@ fn products(all: &mut Vec<Workload>, quick: bool) {
                     let flops = 2.0 * m as f64 * k as f64 * n as f64;
                     let vector = m == 1 || n == 1;
                     if (i + j + l) % 3 == usize::from(dtype == DType::F64) && flops < most || vector && (j + i + l) % 2 == 0 {
-                        push(all, Op::MatMul, dtype, &[&[m, k], &[k, n]]);
+                        push(all, 2.0, Op::MatMul, dtype, &[&[m, k], &[k, n]]);
                     }
                 }
             }
@@ -112,16 +116,16 @@ fn products(all: &mut Vec<Workload>, quick: bool) {
     }
 }
 
-fn transposes(all: &mut Vec<Workload>, quick: bool) {
+fn transposes(all: &mut Vec<Wanted>, quick: bool) {
     let edges: &[usize] = if quick { &[4, 60, 700] } else { &[2, 5, 13, 37, 101, 290, 770, 1700, 4100] };
     for dtype in [DType::F32, DType::F64] {
         for &rows in edges {
             for &cols in edges {
-                push(all, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);
+                push(all, 1.0, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);
             }
         }
         for &n in SIZES.iter().step_by(if quick { 4 } else { 2 }) {
-            push(all, Op::Copy, dtype, &[&[n]]);
+            push(all, 0.5, Op::Copy, dtype, &[&[n]]);
         }
     }
 }

@@ -22,6 +22,15 @@ pub trait Bench {
     fn rig(&self, w: &Workload) -> Result<Box<dyn Rig>, String>;
 }
 
+/// A workload worth measuring, and how much it matters beside the others.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The workload.
+    pub workload: Workload,
+    /// 1 for what everybody runs; what few people run gets less, and so comes later.
+    pub importance: f64,
+}
+
 /// How a calibration is run.
 #[derive(Clone, Debug)]
 pub struct Calibration {
@@ -79,7 +88,7 @@ const LOOK: usize = 24;
 pub fn calibrate(
     engine: &Engine,
     bench: &dyn Bench,
-    mut pending: Vec<Workload>,
+    mut pending: Vec<Wanted>,
     how: &Calibration,
     progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
 ) -> Report {
@@ -91,7 +100,7 @@ pub fn calibrate(
     while !pending.is_empty() && started.elapsed() < how.budget {
         let Some(at) = most_informative(engine, &pending, cursor, how.enough) else { break };
         cursor = cursor.wrapping_add(LOOK);
-        let w = pending.swap_remove(at);
+        let w = pending.swap_remove(at).workload;
         let left = how.budget.saturating_sub(started.elapsed());
         let done = started.elapsed().as_secs_f64() / how.budget.as_secs_f64().max(1e-9);
         if progress(Progress { done: done.min(1.0), left, workload: &w }).is_break() {
@@ -147,10 +156,10 @@ fn contenders(engine: &Engine, w: &Workload) -> Vec<Variant> {
 }
 
 /// Index of the pending workload with the most doubt per second, among a window of them.
-fn most_informative(engine: &Engine, pending: &[Workload], cursor: usize, enough: f64) -> Option<usize> {
+fn most_informative(engine: &Engine, pending: &[Wanted], cursor: usize, enough: f64) -> Option<usize> {
     let n = pending.len();
     let window = (0..LOOK.min(n)).map(|i| (cursor + i * 7919) % n);
-    let scored = window.map(|i| (i, score(engine, &pending[i])));
+    let scored = window.map(|i| (i, pending[i].importance * score(engine, &pending[i].workload)));
     let (at, score) = scored.max_by(|a, b| a.1.total_cmp(&b.1))?;
     (score >= enough || n > LOOK).then_some(at)
 }

@@ -5,12 +5,21 @@ use super::schema::{self, Kind};
 use rusqlite::{Connection, OpenFlags};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Opening must not hold up a first call; what is locked longer than this is looked at again later.
 const OPEN_PATIENCE: Duration = Duration::from_millis(25);
 /// Saving is off the hot path: another process's transaction, at most some ten milliseconds, is waited out.
 const SAVE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A new file is locked while another process makes its tables, without SQLite's own waiting; how long that
+/// is waited for.
+const BIRTH: Duration = Duration::from_secs(1);
+
+fn is_new(path: &Path) -> bool {
+    let age = std::fs::metadata(path).and_then(|m| m.modified()).map(|t| t.elapsed());
+    matches!(age, Ok(Ok(age)) if age < 2 * BIRTH)
+}
 
 /// Which file is behind a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +58,13 @@ impl Disk {
             let _ = std::fs::create_dir_all(parent);
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        match Disk::open_as(path, flags) {
+        let begun = Instant::now();
+        let mut opened = Disk::open_as(path, flags);
+        while matches!(opened, Err(Trouble::Locked(_))) && is_new(path) && begun.elapsed() < BIRTH {
+            std::thread::sleep(Duration::from_millis(2));
+            opened = Disk::open_as(path, flags);
+        }
+        match opened {
             Err(Trouble::Unavailable(_) | Trouble::ReadOnly(_)) if path.is_file() => Disk::open_to_read(path),
             other => other,
         }

@@ -94,6 +94,14 @@ pub struct QuarantineRow {
     pub when: f64,
 }
 
+impl QuarantineRow {
+    pub(super) fn same_as(&self, other: &QuarantineRow) -> bool {
+        let key = |q: &QuarantineRow| (q.device, q.revision);
+        key(self) == key(other)
+            && (&self.kernel, &self.op, &self.dtype) == (&other.kernel, &other.op, &other.dtype)
+    }
+}
+
 /// How often a kernel ran. In a [`Batch`] the numbers are what is to be added.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UsageRow {

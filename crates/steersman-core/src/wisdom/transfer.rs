@@ -1,9 +1,12 @@
 //! Wisdom that travels: export, import, merge.
 
+use super::Wisdom;
+use super::check::Checked;
+use super::disk::Disk;
 use super::notice::{Trouble, WisdomError};
+use super::read::read_all;
 use super::rows::*;
-use super::sql::{self, UsageRule};
-use super::{Disk, Wisdom};
+use super::write::UsageRule;
 use crate::device::fnv1a;
 use crate::log::unix_time;
 use serde::{Deserialize, Serialize};
@@ -98,7 +101,7 @@ impl fmt::Display for ImportReport {
 impl Wisdom {
     /// Everything learned, as JSON.
     pub fn export(&self) -> Result<String, WisdomError> {
-        let all = self.read(sql::read_all).map_err(|t| t.error("exported"))?;
+        let all = self.read(read_all).map_err(|t| t.error("exported"))?;
         let export = Export {
             format: FORMAT.into(),
             version: VERSION,
@@ -151,12 +154,12 @@ impl Wisdom {
             return Err(fail(Trouble::Unavailable("there is no such file".into())));
         }
         let disk = Disk::open_to_read(other).map_err(fail)?;
-        let rows = sql::read_all(&disk.conn).map_err(fail)?;
+        let rows = read_all(&disk.conn).map_err(fail)?;
         self.take_in(rows, false)
     }
 
     fn take_in(&self, rows: Batch, dry_run: bool) -> Result<ImportReport, WisdomError> {
-        let here = self.read(sql::read_all).map_err(|t| t.error("read"))?;
+        let here = self.read(read_all).map_err(|t| t.error("read"))?;
         let mut report = ImportReport { dry_run, ..ImportReport::default() };
         let r = &mut report;
         let mut batch = Batch {
@@ -239,90 +242,4 @@ fn quarantine_key(q: &QuarantineRow) -> (u64, String, u32, String, String) {
 
 fn usage_key(u: &UsageRow) -> (u64, String, u16, u16, String) {
     (u.device, u.kernel.clone(), u.threads, u.variant, u.op.clone())
-}
-
-/// A row from outside, to be looked at before it is believed.
-trait Checked {
-    fn label(&self) -> String;
-    fn check(&self) -> Result<(), &'static str>;
-}
-
-fn time_is_sane(time: f64) -> Result<(), &'static str> {
-    // A clock that is a day ahead would otherwise win every later comparison.
-    let latest = unix_time() + 86_400.0;
-    if (0.0..=latest).contains(&time) { Ok(()) } else { Err("its time lies in the future or makes no sense") }
-}
-
-impl Checked for DeviceRow {
-    fn label(&self) -> String {
-        format!("device {:016x}", self.device)
-    }
-    fn check(&self) -> Result<(), &'static str> {
-        for json in [&self.identity, &self.machine] {
-            serde_json::from_str::<serde::de::IgnoredAny>(json)
-                .map_err(|_| "it holds text that is not JSON")?;
-        }
-        time_is_sane(self.updated)
-    }
-}
-
-impl Checked for Cell {
-    fn label(&self) -> String {
-        let params = crate::kernel::Params { threads: self.threads, variant: self.variant };
-        format!("{} r{} {params} {} {} {}", self.kernel, self.revision, self.op, self.dtype, self.layout)
-    }
-    fn check(&self) -> Result<(), &'static str> {
-        if self.kernel.is_empty() {
-            return Err("it names no kernel");
-        }
-        if self.payload.is_empty() || self.samples == 0 {
-            return Err("there is nothing learned in it");
-        }
-        time_is_sane(self.updated)
-    }
-}
-
-impl Checked for HistoryRow {
-    fn label(&self) -> String {
-        format!("history of {} by {}", self.workload, self.kernel)
-    }
-    fn check(&self) -> Result<(), &'static str> {
-        if self.kernel.is_empty() || self.workload.is_empty() {
-            return Err("it names no kernel or no workload");
-        }
-        if self.n == 0 || !self.mean_ln.is_finite() || !self.m2_ln.is_finite() || self.m2_ln < 0.0 {
-            return Err("its numbers make no sense");
-        }
-        time_is_sane(self.updated)
-    }
-}
-
-impl Checked for QuarantineRow {
-    fn label(&self) -> String {
-        format!("quarantine of {} for {} {}", self.kernel, self.op, self.dtype)
-    }
-    fn check(&self) -> Result<(), &'static str> {
-        if self.kernel.is_empty() { Err("it names no kernel") } else { time_is_sane(self.when) }
-    }
-}
-
-impl Checked for UsageRow {
-    fn label(&self) -> String {
-        format!("usage of {} for {}", self.kernel, self.op)
-    }
-    fn check(&self) -> Result<(), &'static str> {
-        if self.failures > self.runs || !self.total_s.is_finite() || self.total_s < 0.0 {
-            return Err("its numbers make no sense");
-        }
-        time_is_sane(self.last_used)
-    }
-}
-
-impl Checked for MetaRow {
-    fn label(&self) -> String {
-        format!("value {}", self.key)
-    }
-    fn check(&self) -> Result<(), &'static str> {
-        if self.key.is_empty() || self.key == "schema" { Err("its name is not allowed") } else { Ok(()) }
-    }
 }

@@ -5,11 +5,12 @@
 //! cache. Rows of [`LONG_ROW`] elements and more are walked one by one, since operands that are
 //! contiguous only within a row can then be used in place; shorter ones are gathered many at a time.
 
-use super::narrow::{self, Half};
+use super::copy::{Narrow, Widen, fill, gather_run, scatter_run};
+use super::narrow::Half;
 use super::plan::{Cursor, OUT, Plan};
 use super::row::{RowFn, Rows};
 use super::stream;
-use crate::isa::{Body, Isa, Level};
+use crate::isa::Level;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -43,24 +44,27 @@ pub struct Task {
 // SAFETY: the pointers are only followed within the part of the output that a thread was given.
 unsafe impl Sync for Task {}
 
+/// Room for `PIECE` elements of any type.
 #[repr(align(64))]
-struct Buffer(MaybeUninit<[u64; PIECE]>);
-
-impl Buffer {
-    fn new() -> Buffer {
-        Buffer(MaybeUninit::uninit())
-    }
-    fn start(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().cast()
-    }
+struct Buffer {
+    _room: [u64; PIECE],
 }
 
-/// What a thread needs for one input.
+/// The buffers of one input and what they hold.
 struct Inlet {
-    gathered: Buffer,
-    wide: Buffer,
+    gathered: *mut u8,
+    wide: *mut u8,
     /// The element that `wide` is full of, by its offset, and how many times.
     filled: Option<(isize, usize)>,
+    /// Elements that stay in the buffers for the next piece too.
+    kept: usize,
+}
+
+impl Inlet {
+    /// Where the elements of the last piece are.
+    fn elements(&self, widen: Option<Half>) -> *const u8 {
+        if widen.is_some() { self.wide } else { self.gathered }
+    }
 }
 
 /// An input of one piece: consecutive elements, or one that stays the same.
@@ -77,12 +81,22 @@ impl Task {
     pub unsafe fn run(&self, range: Range<usize>) {
         let plan = &self.plan;
         let by_row = plan.inner() >= LONG_ROW;
-        let mut inlets: [Inlet; 3] =
-            std::array::from_fn(|_| Inlet { gathered: Buffer::new(), wide: Buffer::new(), filled: None });
-        let (mut result, mut narrowed) = (Buffer::new(), Buffer::new());
+        // Never moved: to copy 32 KiB would take longer than all the work on a few elements.
+        let mut buffers = MaybeUninit::<[Buffer; 8]>::uninit();
+        let first = buffers.as_mut_ptr().cast::<Buffer>();
+        let buffer = |i: usize| first.wrapping_add(i).cast::<u8>();
+        let mut inlets: [Inlet; 3] = std::array::from_fn(|k| Inlet {
+            gathered: buffer(k),
+            wide: buffer(3 + k),
+            filled: None,
+            kept: 0,
+        });
+        let (result, narrowed) = (buffer(6), buffer(7));
         let steps: [Option<isize>; 4] =
             std::array::from_fn(|k| if by_row { Some(plan.inner_stride(k)) } else { plan.step(k) });
-        let direct = |k: usize| steps[k] == Some(1);
+        // Rows must not write where they read: what is replaced in place is read from a copy.
+        let replaced = |k: usize| k != OUT && self.base[k] == self.base[OUT] && self.widen.is_none();
+        let direct = |k: usize| steps[k] == Some(1) && !replaced(k);
         // Nothing passes through a buffer: no need to stop before the row ends.
         let unbuffered = by_row
             && self.widen.is_none()
@@ -90,6 +104,11 @@ impl Task {
             && direct(OUT)
             && (0..self.inputs).all(|k| direct(k) || steps[k] == Some(0))
             && self.form(std::array::from_fn(|k| steps[k] == Some(0) && k < self.inputs)).is_some();
+        // An input that starts over within a piece, such as three weights for each of many pixels, is
+        // gathered once if each piece starts where the last one did in it. Periods divide each other.
+        let starts_over = |k: usize| !by_row && steps[k].is_none() && plan.period(k) <= PIECE;
+        let period = (0..self.inputs).filter(|&k| starts_over(k)).map(|k| plan.period(k)).max().unwrap_or(1);
+        let piece = PIECE / period * period;
         let mut cursor = plan.at(range.start);
         let mut i = range.start;
         while i < range.end {
@@ -98,7 +117,7 @@ impl Task {
                 n = n.min(cursor.left(plan));
             }
             if !unbuffered {
-                n = n.min(PIECE);
+                n = n.min(piece);
             }
             // SAFETY: `n` elements from the cursor on belong to the range; buffers hold `PIECE`.
             unsafe {
@@ -109,11 +128,12 @@ impl Task {
                     let at = self.base[k].offset(cursor.offsets[k] * self.size[k] as isize);
                     match steps[k] {
                         Some(0) => Source::Same,
-                        Some(1) => Source::Each(self.widened(at, n, &mut inlets[k])),
+                        _ if direct(k) => Source::Each(self.widened(at, n, &inlets[k])),
+                        _ if inlets[k].kept >= n => Source::Each(inlets[k].elements(self.widen)),
                         _ => {
-                            let to = inlets[k].gathered.start();
-                            self.gather(k, &cursor, n, to);
-                            Source::Each(self.widened(to, n, &mut inlets[k]))
+                            self.gather(k, &cursor, n, inlets[k].gathered);
+                            inlets[k].kept = if starts_over(k) { n } else { 0 };
+                            Source::Each(self.widened(inlets[k].gathered, n, &inlets[k]))
                         }
                     }
                 });
@@ -122,12 +142,17 @@ impl Task {
                 if direct(OUT) && self.narrow.is_none() && !self.stream {
                     row(at[0], at[1], at[2], to, n);
                 } else {
-                    let mut from = result.start();
+                    let mut from = result;
                     row(at[0], at[1], at[2], from, n);
                     if let Some(half) = self.narrow {
                         // Straight to the output where that is one write anyway.
-                        let there = if direct(OUT) && !self.stream { to } else { narrowed.start() };
-                        self.level.dispatch(Narrow { from: from.cast(), to: there.cast(), n, half });
+                        let there = if direct(OUT) && !self.stream { to } else { narrowed };
+                        self.level.dispatch_unchecked(Narrow {
+                            from: from.cast(),
+                            to: there.cast(),
+                            n,
+                            half,
+                        });
                         from = there;
                     }
                     if self.stream {
@@ -169,7 +194,7 @@ impl Task {
         inlets: &mut [Inlet; 3],
     ) -> (RowFn, [*const u8; 3]) {
         let mut same: [bool; 3] = std::array::from_fn(|k| matches!(sources[k], Source::Same));
-        if self.form(same) .is_none() {
+        if self.form(same).is_none() {
             // A loop with the second the same still serves when the first had to be repeated too.
             same[0] = false;
             if self.form(same).is_none() {
@@ -179,14 +204,16 @@ impl Task {
         let at = std::array::from_fn(|k| match sources[k] {
             Source::Each(at) => at,
             // SAFETY: the cursor is within the plan, and `n` at most `PIECE` when a buffer is filled.
-            Source::Same => unsafe { self.repeat(k, cursor.offsets[k], if same[k] { 1 } else { n }, &mut inlets[k]) },
+            Source::Same => unsafe {
+                self.repeat(k, cursor.offsets[k], if same[k] { 1 } else { n }, &mut inlets[k])
+            },
         });
         (self.form(same).unwrap_or(self.rows.each), at)
     }
 
     /// The element at `offset` of input `k`, widened, `n` times.
     unsafe fn repeat(&self, k: usize, offset: isize, n: usize, inlet: &mut Inlet) -> *const u8 {
-        let to = inlet.wide.start();
+        let to = inlet.wide;
         if inlet.filled.is_some_and(|(at, times)| at == offset && times >= n) {
             return to;
         }
@@ -196,7 +223,7 @@ impl Task {
             let at = self.base[k].offset(offset * self.size[k] as isize);
             match (self.widen, self.size[k]) {
                 (Some(half), _) => {
-                    self.level.dispatch(Widen { from: at.cast(), to: to.cast(), n: 1, half });
+                    self.level.dispatch_unchecked(Widen { from: at.cast(), to: to.cast(), n: 1, half });
                     fill::<u32>(to, to, n);
                 }
                 (None, 1) => fill::<u8>(at, to, n),
@@ -209,11 +236,11 @@ impl Task {
     }
 
     /// `n` consecutive elements at `at`, or their `f32` values if they are of half precision.
-    unsafe fn widened(&self, at: *const u8, n: usize, inlet: &mut Inlet) -> *const u8 {
+    unsafe fn widened(&self, at: *const u8, n: usize, inlet: &Inlet) -> *const u8 {
         let Some(half) = self.widen else { return at };
-        let to = inlet.wide.start();
+        let to = inlet.wide;
         // SAFETY: the caller vouches for `n` elements, the buffer holds `PIECE`.
-        self.level.dispatch(Widen { from: at.cast(), to: to.cast(), n, half });
+        unsafe { self.level.dispatch_unchecked(Widen { from: at.cast(), to: to.cast(), n, half }) };
         to
     }
 
@@ -221,10 +248,18 @@ impl Task {
         // SAFETY: passed on.
         unsafe {
             match self.size[k] {
-                1 => self.each_run::<u8>(k, cursor, n, |from, i, step, len| gather_run(from, step, to.cast::<u8>().add(i), len)),
-                2 => self.each_run::<u16>(k, cursor, n, |from, i, step, len| gather_run(from, step, to.cast::<u16>().add(i), len)),
-                4 => self.each_run::<u32>(k, cursor, n, |from, i, step, len| gather_run(from, step, to.cast::<u32>().add(i), len)),
-                _ => self.each_run::<u64>(k, cursor, n, |from, i, step, len| gather_run(from, step, to.cast::<u64>().add(i), len)),
+                1 => self.each_run::<u8>(k, cursor, n, |from, i, step, len| {
+                    gather_run(from, step, to.cast::<u8>().add(i), len)
+                }),
+                2 => self.each_run::<u16>(k, cursor, n, |from, i, step, len| {
+                    gather_run(from, step, to.cast::<u16>().add(i), len)
+                }),
+                4 => self.each_run::<u32>(k, cursor, n, |from, i, step, len| {
+                    gather_run(from, step, to.cast::<u32>().add(i), len)
+                }),
+                _ => self.each_run::<u64>(k, cursor, n, |from, i, step, len| {
+                    gather_run(from, step, to.cast::<u64>().add(i), len)
+                }),
             }
         }
     }
@@ -233,17 +268,31 @@ impl Task {
         // SAFETY: passed on.
         unsafe {
             match self.size[OUT] {
-                1 => self.each_run::<u8>(OUT, cursor, n, |to, i, step, len| scatter_run(from.cast::<u8>().add(i), to, step, len)),
-                2 => self.each_run::<u16>(OUT, cursor, n, |to, i, step, len| scatter_run(from.cast::<u16>().add(i), to, step, len)),
-                4 => self.each_run::<u32>(OUT, cursor, n, |to, i, step, len| scatter_run(from.cast::<u32>().add(i), to, step, len)),
-                _ => self.each_run::<u64>(OUT, cursor, n, |to, i, step, len| scatter_run(from.cast::<u64>().add(i), to, step, len)),
+                1 => self.each_run::<u8>(OUT, cursor, n, |to, i, step, len| {
+                    scatter_run(from.cast::<u8>().add(i), to, step, len)
+                }),
+                2 => self.each_run::<u16>(OUT, cursor, n, |to, i, step, len| {
+                    scatter_run(from.cast::<u16>().add(i), to, step, len)
+                }),
+                4 => self.each_run::<u32>(OUT, cursor, n, |to, i, step, len| {
+                    scatter_run(from.cast::<u32>().add(i), to, step, len)
+                }),
+                _ => self.each_run::<u64>(OUT, cursor, n, |to, i, step, len| {
+                    scatter_run(from.cast::<u64>().add(i), to, step, len)
+                }),
             }
         }
     }
 
     /// Calls `run(first, done, step, len)` for each stretch of operand `k` with one step, `n` elements in all.
     #[inline(always)]
-    unsafe fn each_run<T>(&self, k: usize, cursor: &Cursor, n: usize, run: impl Fn(*mut T, usize, isize, usize)) {
+    unsafe fn each_run<T>(
+        &self,
+        k: usize,
+        cursor: &Cursor,
+        n: usize,
+        run: impl Fn(*mut T, usize, isize, usize),
+    ) {
         let mut cursor = cursor.clone();
         let step = self.plan.inner_stride(k);
         let mut done = 0;
@@ -256,87 +305,5 @@ impl Task {
                 cursor.advance(&self.plan, len);
             }
         }
-    }
-}
-
-unsafe fn fill<T: Copy>(from: *const u8, to: *mut u8, n: usize) {
-    // SAFETY: one element to read and `n` to write, by the caller.
-    unsafe {
-        let x = from.cast::<T>().read_unaligned();
-        for i in 0..n {
-            to.cast::<T>().add(i).write(x);
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn gather_run<T: Copy>(from: *mut T, step: isize, to: *mut T, len: usize) {
-    // SAFETY: `len` elements on both sides, by the caller.
-    unsafe {
-        for i in 0..len {
-            to.add(i).write_unaligned(from.offset(i as isize * step).read_unaligned());
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn scatter_run<T: Copy>(from: *const T, to: *mut T, step: isize, len: usize) {
-    // SAFETY: `len` elements on both sides, by the caller.
-    unsafe {
-        for i in 0..len {
-            to.offset(i as isize * step).write_unaligned(from.add(i).read_unaligned());
-        }
-    }
-}
-
-/// Half precision to `f32`. The pointers must be good for `n` elements.
-struct Widen {
-    from: *const u16,
-    to: *mut f32,
-    n: usize,
-    half: Half,
-}
-
-impl Body for Widen {
-    type Out = ();
-    #[inline(always)]
-    fn run<I: Isa>(self) {
-        // SAFETY: by the type's contract.
-        unsafe {
-            match self.half {
-                Half::F16 => convert(self.from, self.to, self.n, narrow::f16_to_f32),
-                Half::BF16 => convert(self.from, self.to, self.n, narrow::bf16_to_f32),
-            }
-        }
-    }
-}
-
-/// `f32` to half precision. The pointers must be good for `n` elements.
-struct Narrow {
-    from: *const f32,
-    to: *mut u16,
-    n: usize,
-    half: Half,
-}
-
-impl Body for Narrow {
-    type Out = ();
-    #[inline(always)]
-    fn run<I: Isa>(self) {
-        // SAFETY: by the type's contract.
-        unsafe {
-            match self.half {
-                Half::F16 => convert(self.from, self.to, self.n, narrow::f32_to_f16),
-                Half::BF16 => convert(self.from, self.to, self.n, narrow::f32_to_bf16),
-            }
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn convert<T: Copy, U>(from: *const T, to: *mut U, n: usize, f: impl Fn(T) -> U) {
-    for i in 0..n {
-        // SAFETY: `n` elements on both sides, by the caller.
-        unsafe { to.add(i).write_unaligned(f(from.add(i).read_unaligned())) }
     }
 }

@@ -3,10 +3,11 @@
 use steersman_core::cost::{Machine, Terms, Traffic};
 use steersman_core::{DType, Layout, Op, Workload};
 
-/// Seconds of a call on a few elements: measured at 10 to 20 ns on a Zen 4 at 3.7 GHz.
-const CALL: f64 = 15e-9;
-/// Seconds to bring one element of a strided operand through a buffer, measured at 0.3 to 1 ns.
-const GATHERED: f64 = 0.6e-9;
+/// Seconds of a call on a few elements: 24 to 27 ns on a Zen 4.
+const CALL: f64 = 25e-9;
+/// Seconds to bring one element of a strided operand through a buffer: 0.8 ns for a transposed matrix of
+/// 4 MB on a Zen 4.
+const GATHERED: f64 = 0.8e-9;
 
 /// How a kernel's elements are counted.
 pub struct Rate<'a> {

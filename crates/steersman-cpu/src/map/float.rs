@@ -1,7 +1,7 @@
 //! The functions of `f32` and `f64`, and which of them each op is.
 
 use super::row::{Fun1, Fun2, Fun3, Rows};
-use crate::isa::{Isa, fma32, fma64};
+use crate::isa::{Isa, fma64};
 use crate::math::{self, trig};
 use steersman_core::{BinaryOp, TernaryOp, UnaryOp};
 
@@ -19,6 +19,7 @@ macro_rules! unary {
                     $f32
                 }
                 $(
+                    const PARTIAL: bool = true;
                     #[inline(always)]
                     fn misses(x: f32) -> bool {
                         trig::needs_slow_path_f32(x)
@@ -34,6 +35,7 @@ macro_rules! unary {
                     $f64
                 }
                 $(
+                    const PARTIAL: bool = true;
                     #[inline(always)]
                     fn misses(x: f64) -> bool {
                         trig::needs_slow_path_f64(x)
@@ -154,6 +156,12 @@ binary! {
 struct Fma;
 struct Clamp;
 
+/// `a * b + c` with one rounding, or two that are as good: the product of two `f32` is exact in `f64`.
+#[inline(always)]
+fn fma_wide<I: Isa>(a: f32, b: f32, c: f32) -> f32 {
+    if I::FMA { a.mul_add(b, c) } else { (f64::from(a) * f64::from(b) + f64::from(c)) as f32 }
+}
+
 macro_rules! ternary {
     ($t:ident, $fma:ident, $min:ident, $max:ident, $rows:ident, $l:ident) => {
         impl Fun3<$t> for Fma {
@@ -181,5 +189,5 @@ macro_rules! ternary {
     };
 }
 
-ternary!(f32, fma32, min_f32, max_f32, ternary_f32, L32);
+ternary!(f32, fma_wide, min_f32, max_f32, ternary_f32, L32);
 ternary!(f64, fma64, min_f64, max_f64, ternary_f64, L64);

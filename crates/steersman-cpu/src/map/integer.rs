@@ -7,7 +7,10 @@ use steersman_core::{BinaryOp, TernaryOp, UnaryOp};
 macro_rules! functors {
     ($($name:ident),+) => { $(struct $name;)+ };
 }
-functors!(Neg, Abs, Sign, Relu, Not, Add, Sub, Mul, Div, Rem, Min, Max, Eq, Ne, Lt, Le, Gt, Ge, And, Or, Xor, Fma, Clamp, Where);
+functors!(
+    Neg, Abs, Sign, Relu, Not, Add, Sub, Mul, Div, Rem, Min, Max, Eq, Ne, Lt, Le, Gt, Ge, And, Or, Xor, Fma,
+    Clamp, Where
+);
 
 macro_rules! unary {
     ($t:ident: $($op:ident($x:ident) $e:expr;)+) => {$(

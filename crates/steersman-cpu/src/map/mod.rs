@@ -22,12 +22,13 @@
 //! - `cpu/map-stream-<isa>`: the same with results written past the cache, for outputs that would only
 //!   push other data out of it.
 //!
-//! How it hangs together: [`row`] holds the loops over consecutive elements, compiled once per op,
-//! element type and instruction set; [`float`] and [`integer`] the functions in them, [`table`] the way
-//! from an op to its loop. [`plan`] folds any layout into the fewest nested loops, [`chunk`] feeds the
+//! How it hangs together: `row` holds the loops over consecutive elements, compiled once per op,
+//! element type and instruction set; `float` and `integer` the functions in them, `table` the way
+//! from an op to its loop. `plan` folds any layout into the fewest nested loops, `chunk` feeds the
 //! rows from it.
 
 mod chunk;
+mod copy;
 mod cost;
 mod float;
 mod integer;
@@ -75,7 +76,9 @@ fn class(op: Op, dtype: DType, level: Level) -> NumericClass {
     use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Recip, Relu, Round, Sign, Sqrt, Trunc};
     let exact = match op {
         _ if !dtype.is_float() => true,
-        Op::Unary(u) => matches!(u, Neg | Abs | Sign | Sqrt | Recip | Relu | Floor | Ceil | Round | Trunc | Not),
+        Op::Unary(u) => {
+            matches!(u, Neg | Abs | Sign | Sqrt | Recip | Relu | Floor | Ceil | Round | Trunc | Not)
+        }
         Op::Binary(b) => !matches!(b, BinaryOp::Pow | BinaryOp::Atan2),
         Op::Ternary(TernaryOp::Fma) => level > Level::Baseline || cfg!(target_arch = "aarch64"),
         _ => true,

@@ -63,8 +63,14 @@ mod tests {
     fn every_half_widens_as_the_reference_does() {
         for bits in 0..=u16::MAX {
             let (f, b) = (half::f16::from_bits(bits).to_f32(), half::bf16::from_bits(bits).to_f32());
-            assert!(f16_to_f32(bits).to_bits() == f.to_bits() || f.is_nan() && f16_to_f32(bits).is_nan(), "{bits:x}");
-            assert!(bf16_to_f32(bits).to_bits() == b.to_bits() || b.is_nan() && bf16_to_f32(bits).is_nan(), "{bits:x}");
+            assert!(
+                f16_to_f32(bits).to_bits() == f.to_bits() || f.is_nan() && f16_to_f32(bits).is_nan(),
+                "{bits:x}"
+            );
+            assert!(
+                bf16_to_f32(bits).to_bits() == b.to_bits() || b.is_nan() && bf16_to_f32(bits).is_nan(),
+                "{bits:x}"
+            );
         }
     }
 
@@ -80,8 +86,14 @@ mod tests {
             let x = f32::from_bits(bits);
             let (f, b) = (half::f16::from_f32(x), half::bf16::from_f32(x));
             let (f_got, b_got) = (half::f16::from_bits(f32_to_f16(x)), half::bf16::from_bits(f32_to_bf16(x)));
-            assert!(f.to_bits() == f_got.to_bits() || f.is_nan() && f_got.is_nan(), "{x:e}: {f_got}, not {f}");
-            assert!(b.to_bits() == b_got.to_bits() || b.is_nan() && b_got.is_nan(), "{x:e}: {b_got}, not {b}");
+            assert!(
+                f.to_bits() == f_got.to_bits() || f.is_nan() && f_got.is_nan(),
+                "{x:e}: {f_got}, not {f}"
+            );
+            assert!(
+                b.to_bits() == b_got.to_bits() || b.is_nan() && b_got.is_nan(),
+                "{x:e}: {b_got}, not {b}"
+            );
         }
     }
 }

@@ -80,12 +80,19 @@ impl Plan {
         even.then_some(s[self.rank - 1])
     }
 
+    /// After how many elements operand `k` starts over, again and again.
+    pub fn period(&self, k: usize) -> usize {
+        let changes = self.strides[k][..self.rank].iter().take_while(|&&s| s == 0).count();
+        self.dims[changes..self.rank].iter().product()
+    }
+
     /// The position of the `i`th element.
     pub fn at(&self, i: usize) -> Cursor {
         let mut cursor = Cursor { index: [0; MAX_RANK], offsets: [0; 4] };
         let mut rest = i;
         for d in (0..self.rank).rev() {
-            let (q, r) = if rest < self.dims[d] { (0, rest) } else { (rest / self.dims[d], rest % self.dims[d]) };
+            let (q, r) =
+                if rest < self.dims[d] { (0, rest) } else { (rest / self.dims[d], rest % self.dims[d]) };
             cursor.index[d] = r;
             for k in 0..4 {
                 cursor.offsets[k] += r as isize * self.strides[k][d];
@@ -150,6 +157,14 @@ mod tests {
         assert_eq!((p.rank, p.inner(), p.step(0), p.step(1)), (2, 6, Some(1), None));
         let p = plan("add f32 4x5x6 4x1x1");
         assert_eq!((p.rank, p.inner(), p.inner_stride(1)), (2, 30, 0));
+    }
+
+    #[test]
+    fn an_operand_starts_over_where_only_outer_dimensions_change() {
+        let p = plan("add f32 4x5x6 6");
+        assert_eq!((p.period(0), p.period(1)), (120, 6));
+        let p = plan("add f32 4x5x6 5x1");
+        assert_eq!(p.period(1), 30);
     }
 
     #[test]

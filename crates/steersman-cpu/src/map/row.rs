@@ -1,9 +1,8 @@
 //! Loops over consecutive elements: the only code compiled once per op, element type and instruction set.
 //!
-//! Elements are taken in blocks of 64 bytes: a whole block is read before its results are written, so
-//! that working in place needs neither a check nor a slower loop. What is left at the end goes through
-//! the same code by way of a padded block on the stack: the last seven elements of an `exp` cost one
-//! vector, not seven scalar calls.
+//! Each is a plain loop for the compiler to vectorise. What does not fill 64 bytes at the end goes
+//! through the same loop by way of padded blocks on the stack: the last seven elements of an `exp` cost
+//! one vector, not seven scalar calls.
 
 use crate::isa::{Body, Isa};
 use std::marker::PhantomData;
@@ -12,11 +11,13 @@ use std::marker::PhantomData;
 ///
 /// # Safety
 /// The CPU must have the instruction set it was compiled for; the pointers must be good for `n` elements,
-/// and `out` may overlap an input only by being equal to it.
+/// and `out` must not overlap an input.
 pub type RowFn = unsafe fn(a: *const u8, b: *const u8, c: *const u8, out: *mut u8, n: usize);
 
 /// A function of one element.
 pub trait Fun1<T: Copy>: 'static {
+    /// Whether there are arguments that [`apply`](Fun1::apply) does not cover.
+    const PARTIAL: bool = false;
     /// The function.
     fn apply<I: Isa>(x: T) -> T;
     /// Whether [`apply`](Fun1::apply) does not cover `x`.
@@ -46,158 +47,183 @@ pub trait Fun3<T: Copy>: 'static {
     fn apply<I: Isa>(a: Self::First, b: T, c: T) -> T;
 }
 
-/// One loop: how a block of `L` results comes from blocks of arguments.
-trait Blocks<const L: usize> {
+/// One loop.
+trait Loop {
     type A: Copy + Default;
     type T: Copy + Default;
     type Out: Copy + Default;
-    /// How many of `a`, `b`, `c` are read element by element (the others are not, or only their first).
+    /// Which of `a`, `b`, `c` are read element by element (the others not at all, or only their first).
     const READS: [bool; 3];
     /// # Safety
-    /// Each pointer that is read must be good for `L` elements, or one where only the first counts.
-    unsafe fn block<I: Isa>(a: *const Self::A, b: *const Self::T, c: *const Self::T) -> [Self::Out; L];
+    /// Each pointer must be good for `n` elements, or one where only the first counts.
+    unsafe fn run<I: Isa>(
+        a: *const Self::A,
+        b: *const Self::T,
+        c: *const Self::T,
+        out: *mut Self::Out,
+        n: usize,
+    );
 }
 
-struct Call<B> {
+/// A loop with its arguments, for blocks of `L` elements.
+struct Call<B, const L: usize> {
     at: [*const u8; 3],
     out: *mut u8,
     n: usize,
-    blocks: PhantomData<B>,
+    kind: PhantomData<B>,
 }
 
-/// [`Call`] with the block length, which a type parameter cannot carry.
-struct Sized<B, const L: usize>(Call<B>);
-
-impl<B: Blocks<L>, const L: usize> Body for Sized<B, L> {
+impl<B: Loop, const L: usize> Body for Call<B, L> {
     type Out = ();
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let n = self.0.n;
-        let (mut a, mut b, mut c) = (self.0.at[0].cast::<B::A>(), self.0.at[1].cast::<B::T>(), self.0.at[2].cast::<B::T>());
-        let mut out = self.0.out.cast::<[B::Out; L]>();
-        let (whole, rest) = (n / L, n % L);
-        let (mut pad_a, mut pad_b, mut pad_c) = ([B::A::default(); L], [B::T::default(); L], [B::T::default(); L]);
+        let (mut a, mut b, mut c) =
+            (self.at[0].cast::<B::A>(), self.at[1].cast::<B::T>(), self.at[2].cast::<B::T>());
+        let mut out = self.out.cast::<B::Out>();
+        let rest = self.n % L;
+        let mut n = self.n - rest;
+        let (mut pad_a, mut pad_b, mut pad_c) =
+            ([B::A::default(); L], [B::T::default(); L], [B::T::default(); L]);
         let mut pad_out = [B::Out::default(); L];
-        let mut blocks = whole;
         let mut at_end = rest == 0;
         // Twice through one copy of the code: the whole blocks, then the padded rest.
         // SAFETY: the caller of the row vouches for `n` elements behind each pointer; pads hold `L`.
         unsafe {
             loop {
-                for k in 0..blocks {
-                    let step = |read: bool| if read { k * L } else { 0 };
-                    let y = B::block::<I>(a.add(step(B::READS[0])), b.add(step(B::READS[1])), c.add(step(B::READS[2])));
-                    out.add(k).write_unaligned(y);
-                }
+                B::run::<I>(a, b, c, out, n);
                 if at_end {
                     break;
                 }
                 at_end = true;
-                blocks = 1;
                 if B::READS[0] {
-                    pad_a.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(a.add(whole * L).cast(), rest * size_of::<B::A>());
-                    a = pad_a.as_ptr();
+                    a = pad(a.add(n), rest, &mut pad_a);
                 }
                 if B::READS[1] {
-                    pad_b.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(b.add(whole * L).cast(), rest * size_of::<B::T>());
-                    b = pad_b.as_ptr();
+                    b = pad(b.add(n), rest, &mut pad_b);
                 }
                 if B::READS[2] {
-                    pad_c.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(c.add(whole * L).cast(), rest * size_of::<B::T>());
-                    c = pad_c.as_ptr();
+                    c = pad(c.add(n), rest, &mut pad_c);
                 }
-                out = &raw mut pad_out;
+                out = pad_out.as_mut_ptr();
+                n = L;
             }
             if rest != 0 {
-                let end = self.0.out.cast::<B::Out>().add(whole * L).cast::<u8>();
+                let end = self.out.cast::<B::Out>().add(self.n - rest).cast::<u8>();
                 end.copy_from_nonoverlapping(pad_out.as_ptr().cast(), rest * size_of::<B::Out>());
             }
         }
     }
 }
 
-/// The row function of `B`.
-unsafe fn row<I: Isa, B: Blocks<L>, const L: usize>(a: *const u8, b: *const u8, c: *const u8, out: *mut u8, n: usize) {
-    I::LEVEL.dispatch(Sized::<B, L>(Call { at: [a, b, c], out, n, blocks: PhantomData }));
+/// Moves `n` elements into a block.
+#[inline(always)]
+unsafe fn pad<T, const L: usize>(from: *const T, n: usize, to: &mut [T; L]) -> *const T {
+    // SAFETY: `n` is below `L`; bytes, since elements may lie anywhere.
+    unsafe { to.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from.cast(), n * size_of::<T>()) };
+    to.as_ptr()
+}
+
+/// The row function of a loop.
+unsafe fn row<I: Isa, B: Loop, const L: usize>(
+    a: *const u8,
+    b: *const u8,
+    c: *const u8,
+    out: *mut u8,
+    n: usize,
+) {
+    // SAFETY: kernels are only made for levels the CPU has.
+    unsafe { I::LEVEL.dispatch_unchecked(Call::<B, L> { at: [a, b, c], out, n, kind: PhantomData }) }
 }
 
 struct Each1<T, F>(PhantomData<(T, F)>);
 
-impl<T: Copy + Default, F: Fun1<T>, const L: usize> Blocks<L> for Each1<T, F> {
+/// Elements between two looks for arguments that a function does not cover: few enough to be in cache
+/// still.
+const LOOK: usize = 1024;
+
+impl<T: Copy + Default, F: Fun1<T>> Loop for Each1<T, F> {
     type A = T;
     type T = T;
     type Out = T;
     const READS: [bool; 3] = [true, false, false];
     #[inline(always)]
-    unsafe fn block<I: Isa>(a: *const T, _: *const T, _: *const T) -> [T; L] {
-        // SAFETY: good for `L` elements by contract.
-        let x = unsafe { a.cast::<[T; L]>().read_unaligned() };
-        let mut y = [T::default(); L];
-        for i in 0..L {
-            y[i] = F::apply::<I>(x[i]);
+    unsafe fn run<I: Isa>(a: *const T, _: *const T, _: *const T, out: *mut T, n: usize) {
+        let mut from = 0;
+        while from < n {
+            let end = if F::PARTIAL { n.min(from + LOOK) } else { n };
+            // SAFETY: within `n`.
+            unsafe {
+                for i in from..end {
+                    out.add(i).write_unaligned(F::apply::<I>(a.add(i).read_unaligned()));
+                }
+                if F::PARTIAL {
+                    let mut missed = false;
+                    for i in from..end {
+                        missed |= F::misses(a.add(i).read_unaligned());
+                    }
+                    if missed {
+                        repair::<T, F>(a.add(from), out.add(from), end - from);
+                    }
+                }
+            }
+            from = end;
         }
-        let mut missed = false;
-        for x in x {
-            missed |= F::misses(x);
-        }
-        if missed { repaired::<T, F, L>(x, y) } else { y }
     }
 }
 
 #[cold]
 #[inline(never)]
-fn repaired<T: Copy, F: Fun1<T>, const L: usize>(x: [T; L], mut y: [T; L]) -> [T; L] {
-    for (y, x) in y.iter_mut().zip(x) {
-        if F::misses(x) {
-            *y = F::anywhere(x);
+unsafe fn repair<T: Copy, F: Fun1<T>>(a: *const T, out: *mut T, n: usize) {
+    for i in 0..n {
+        // SAFETY: `n` elements on both sides, by the caller.
+        unsafe {
+            let x = a.add(i).read_unaligned();
+            if F::misses(x) {
+                out.add(i).write_unaligned(F::anywhere(x));
+            }
         }
     }
-    y
 }
 
 /// Two arguments; `A` and `B` tell which of them are read element by element rather than once.
 struct Each2<T, F, const A: bool, const B: bool>(PhantomData<(T, F)>);
 
-/// `L` elements, or the first repeated.
-#[inline(always)]
-unsafe fn read<T: Copy, const L: usize>(p: *const T, each: bool) -> [T; L] {
-    // SAFETY: good for `L` elements, or one, by the caller's contract.
-    unsafe { if each { p.cast::<[T; L]>().read_unaligned() } else { [p.read_unaligned(); L] } }
-}
-
-impl<T: Copy + Default, F: Fun2<T>, const A: bool, const B: bool, const L: usize> Blocks<L> for Each2<T, F, A, B> {
+impl<T: Copy + Default, F: Fun2<T>, const A: bool, const B: bool> Loop for Each2<T, F, A, B> {
     type A = T;
     type T = T;
     type Out = F::Out;
     const READS: [bool; 3] = [A, B, false];
     #[inline(always)]
-    unsafe fn block<I: Isa>(a: *const T, b: *const T, _: *const T) -> [F::Out; L] {
-        // SAFETY: by contract.
-        let (a, b): ([T; L], [T; L]) = unsafe { (read(a, A), read(b, B)) };
-        let mut y = [F::Out::default(); L];
-        for i in 0..L {
-            y[i] = F::apply::<I>(a[i], b[i]);
+    unsafe fn run<I: Isa>(a: *const T, b: *const T, _: *const T, out: *mut F::Out, n: usize) {
+        // SAFETY: within `n`, or the one element there is.
+        unsafe {
+            let (same_a, same_b) = (a.read_unaligned(), b.read_unaligned());
+            for i in 0..n {
+                let x = if A { a.add(i).read_unaligned() } else { same_a };
+                let y = if B { b.add(i).read_unaligned() } else { same_b };
+                out.add(i).write_unaligned(F::apply::<I>(x, y));
+            }
         }
-        y
     }
 }
 
 struct Each3<T, F>(PhantomData<(T, F)>);
 
-impl<T: Copy + Default, F: Fun3<T>, const L: usize> Blocks<L> for Each3<T, F> {
+impl<T: Copy + Default, F: Fun3<T>> Loop for Each3<T, F> {
     type A = F::First;
     type T = T;
     type Out = T;
     const READS: [bool; 3] = [true; 3];
     #[inline(always)]
-    unsafe fn block<I: Isa>(a: *const F::First, b: *const T, c: *const T) -> [T; L] {
-        // SAFETY: by contract.
-        let (a, b, c): ([F::First; L], [T; L], [T; L]) = unsafe { (read(a, true), read(b, true), read(c, true)) };
-        let mut y = [T::default(); L];
-        for i in 0..L {
-            y[i] = F::apply::<I>(a[i], b[i], c[i]);
+    unsafe fn run<I: Isa>(a: *const F::First, b: *const T, c: *const T, out: *mut T, n: usize) {
+        for i in 0..n {
+            // SAFETY: within `n`.
+            unsafe {
+                let (x, y, z) =
+                    (a.add(i).read_unaligned(), b.add(i).read_unaligned(), c.add(i).read_unaligned());
+                out.add(i).write_unaligned(F::apply::<I>(x, y, z));
+            }
         }
-        y
     }
 }
 

@@ -7,7 +7,8 @@ use crate::context::Context;
 use crate::isa::Level;
 use steersman_core::cost::{Machine, Terms, Traffic};
 use steersman_core::{
-    Address, DType, DeviceId, Io, Kernel, KernelError, MAX_RANK, Op, Operand, Params, Ran, Refusal, TernaryOp, Workload,
+    Address, DType, DeviceId, Io, Kernel, KernelError, MAX_RANK, Op, Operand, Params, Ran, Refusal,
+    TernaryOp, Workload,
 };
 
 mod functions;
@@ -79,7 +80,12 @@ impl Kernel for Scalar {
 }
 
 /// Floats stored as `S` and computed as `R`.
-unsafe fn real<S: Copy, R: Real>(w: &Workload, io: Io<'_>, load: fn(S) -> R, store: fn(R) -> S) -> Option<()> {
+unsafe fn real<S: Copy, R: Real>(
+    w: &Workload,
+    io: Io<'_>,
+    load: fn(S) -> R,
+    store: fn(R) -> S,
+) -> Option<()> {
     // SAFETY: `S` is the workload's element type, `u8` that of comparisons.
     unsafe {
         match w.op() {
@@ -123,7 +129,7 @@ unsafe fn integer<T: Integer>(w: &Workload, io: Io<'_>) -> Option<()> {
             }
             Op::Ternary(t) => {
                 let f = T::ternary(t)?;
-                each::<T, T, T>(w, io, |a, b, c| f(a, b, c));
+                each::<T, T, T>(w, io, f);
             }
             _ => return None,
         }
@@ -136,34 +142,35 @@ unsafe fn choose<T: Copy>(w: &Workload, io: Io<'_>) {
     unsafe { each::<u8, T, T>(w, io, |a, b, c| if a != 0 { b } else { c }) }
 }
 
-/// Calls `f` once per element, in the workload's own order. Inputs that are not there repeat the first.
+/// Calls `f` once per element, in the workload's own order. An input that is not there repeats the first,
+/// whose type is then the same.
 ///
 /// # Safety
 /// `io` must be valid for the workload, whose first operand is of type `A`, others of `T`, result `U`.
 unsafe fn each<A: Copy, T: Copy, U>(w: &Workload, io: Io<'_>, f: impl Fn(A, T, T) -> U) {
     let out = w.output();
-    let none = Operand { strides: out.strides.iter().map(|_| 0).collect(), ..out.clone() };
-    let input = |k: usize| (w.inputs().get(k).unwrap_or(&none), io.inputs.get(k).copied());
-    // An operand that is not there is read from the first one, whose type is then the same.
-    let first = io.inputs.first().copied().unwrap_or(Address(0));
-    let place = |(o, at): (&Operand, Option<Address>), index: &[usize; MAX_RANK]| {
-        let offset: isize = o.strides.iter().zip(index).map(|(&s, &i)| s * i as isize).sum();
-        (at.unwrap_or(first), offset)
-    };
+    let Some(rows) = out.elements().checked_div(out.dims.last().copied().unwrap_or(1)) else { return };
+    let first = (&w.inputs()[0], io.inputs[0]);
+    let input = |k: usize| w.inputs().get(k).zip(io.inputs.get(k).copied()).unwrap_or(first);
+    let operands: [(&Operand, Address); 4] = [first, input(1), input(2), (out, io.output)];
+    let step = operands.map(|(o, _)| o.strides.last().copied().unwrap_or(0));
     let mut index = [0usize; MAX_RANK];
-    for _ in 0..out.elements() {
-        let (a, b, c, y) =
-            (place(input(0), &index), place(input(1), &index), place(input(2), &index), place((out, Some(io.output)), &index));
-        // SAFETY: within the operands by their dimensions and strides.
-        unsafe {
-            let result = f(
-                a.0.as_ptr::<A>().offset(a.1).read_unaligned(),
-                b.0.as_ptr::<T>().offset(b.1).read_unaligned(),
-                c.0.as_ptr::<T>().offset(c.1).read_unaligned(),
-            );
-            y.0.as_mut_ptr::<U>().offset(y.1).write_unaligned(result);
+    let outer = out.rank().saturating_sub(1);
+    for _ in 0..rows {
+        let start = operands.map(|(o, _)| {
+            o.strides.iter().zip(&index[..outer]).map(|(&s, &i)| s * i as isize).sum::<isize>()
+        });
+        for i in 0..out.dims.last().copied().unwrap_or(1) as isize {
+            let at = |k: usize| start[k] + i * step[k];
+            // SAFETY: within the operands by their dimensions and strides.
+            unsafe {
+                let a = operands[0].1.as_ptr::<A>().offset(at(0)).read_unaligned();
+                let b = operands[1].1.as_ptr::<T>().offset(at(1)).read_unaligned();
+                let c = operands[2].1.as_ptr::<T>().offset(at(2)).read_unaligned();
+                operands[3].1.as_mut_ptr::<U>().offset(at(3)).write_unaligned(f(a, b, c));
+            }
         }
-        for d in (0..out.rank()).rev() {
+        for d in (0..outer).rev() {
             index[d] += 1;
             if index[d] < out.dims[d] {
                 break;

@@ -9,11 +9,12 @@ use super::table::{self, Find};
 use super::{class, supported};
 use crate::context::Context;
 use crate::isa::Level;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use steersman_core::cost::{Machine, Terms, Traffic};
 use steersman_core::{
-    DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, Operand, ParamList, Params, Ran, Refusal, TernaryOp,
-    Workload,
+    DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, Operand, ParamList, Params, Ran, Refusal,
+    TernaryOp, Workload,
 };
 
 /// Below this many elements another thread can not pay: the work takes less than the hand-off.
@@ -111,9 +112,36 @@ impl Flat {
     /// The pointers must be good for the range, which no one else writes to.
     #[inline]
     unsafe fn run(&self, range: Range<usize>) {
+        if self.at[..OUT].contains(&self.at[OUT]) {
+            // SAFETY: passed on.
+            return unsafe { self.run_in_place(range) };
+        }
         let at = |k: usize| self.at[k].wrapping_add(range.start * self.step[k]);
         // SAFETY: by contract.
         unsafe { (self.row)(at(0), at(1), at(2), at(OUT), range.len()) }
+    }
+
+    /// Rows must not write where they read, so the elements to be replaced are read from a copy. That
+    /// adds an eighth to an `add` of 4096 elements; letting the loop's own overlap check fail would cost it
+    /// its vectors.
+    ///
+    /// # Safety
+    /// As for [`run`](Flat::run).
+    #[inline(never)]
+    unsafe fn run_in_place(&self, range: Range<usize>) {
+        const PIECE: usize = 512;
+        let mut copy = MaybeUninit::<[u64; PIECE]>::uninit();
+        let copy = copy.as_mut_ptr().cast::<u8>();
+        for start in range.clone().step_by(PIECE) {
+            let n = PIECE.min(range.end - start);
+            let at = |k: usize| self.at[k].wrapping_add(start * self.step[k]);
+            let input = |k: usize| if self.at[k] == self.at[OUT] { copy } else { at(k) };
+            // SAFETY: by contract; elements have at most 8 bytes.
+            unsafe {
+                copy.copy_from_nonoverlapping(at(OUT), n * self.step[OUT]);
+                (self.row)(input(0), input(1), input(2), at(OUT), n);
+            }
+        }
     }
 }
 
@@ -180,11 +208,12 @@ impl Kernel for Simd {
         let chooses = w.op() == Op::Ternary(TernaryOp::Where);
         let widen = if chooses { None } else { w.inputs().first().and_then(half) };
         let stream = self.stream && !io.inputs.contains(&io.output);
-        if widen.is_none() && !stream {
-            if let Some(flat) = Flat::new(w, rows, io) {
-                // SAFETY: `io` is valid for the workload by contract, parts do not overlap.
-                return Ok(self.split(n, p.threads.into(), &|range| unsafe { flat.run(range) }));
-            }
+        if widen.is_none()
+            && !stream
+            && let Some(flat) = Flat::new(w, rows, io)
+        {
+            // SAFETY: `io` is valid for the workload by contract, parts do not overlap.
+            return Ok(self.split(n, p.threads.into(), &|range| unsafe { flat.run(range) }));
         }
         let narrow = if chooses { None } else { half(w.output()) };
         let (mut base, mut size) = ([std::ptr::null_mut(); 4], [1; 4]);
@@ -195,7 +224,8 @@ impl Kernel for Simd {
         base[OUT] = io.output.as_mut_ptr();
         size[OUT] = w.output().dtype.size();
         let inputs = w.inputs().len();
-        let task = Task { plan: Plan::new(w), rows, level: self.level, inputs, base, size, widen, narrow, stream };
+        let task =
+            Task { plan: Plan::new(w), rows, level: self.level, inputs, base, size, widen, narrow, stream };
         // SAFETY: as above.
         Ok(self.split(n, p.threads.into(), &|range| unsafe { task.run(range) }))
     }

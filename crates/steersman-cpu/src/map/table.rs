@@ -2,7 +2,7 @@
 
 use super::row::Rows;
 use super::{float, integer};
-use crate::isa::{Avx2, Avx512, Baseline, Isa, Level};
+use crate::isa::{Baseline, Isa, Level};
 use steersman_core::{DType, Op, TernaryOp};
 
 /// Finds the loop of an op on an element type, if there is one.
@@ -11,9 +11,11 @@ pub type Find = fn(Op, DType) -> Option<Rows>;
 /// The loops of one instruction set.
 pub fn of(level: Level) -> Find {
     match level {
-        Level::Baseline => find::<Baseline>,
-        Level::Avx2 => find::<Avx2>,
-        Level::Avx512 => find::<Avx512>,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => find::<crate::isa::Avx2>,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => find::<crate::isa::Avx512>,
+        _ => find::<Baseline>,
     }
 }
 

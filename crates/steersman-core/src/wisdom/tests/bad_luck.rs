@@ -2,6 +2,7 @@
 
 use super::*;
 use rusqlite::Connection;
+use std::time::Duration;
 
 /// Opens a bad file, checks the notice, and that the store can be used all the same.
 fn open_badly(path: &Path, kind: NoticeKind, mode: Mode) -> Wisdom {
@@ -162,9 +163,94 @@ fn a_file_that_turns_read_only_is_still_read() {
 }
 
 #[test]
+fn a_quarantine_lifted_while_the_file_cannot_be_written_is_lifted_later() {
+    let (_dir, path) = fresh();
+    let wisdom = open(&path);
+    wisdom.save(everything()).unwrap();
+    let query_only = |on: bool| {
+        let mut state = wisdom.lock();
+        let disk = state.disk.as_mut().unwrap();
+        disk.conn.pragma_update(None, "query_only", on).unwrap();
+        disk.writable = !on;
+    };
+    query_only(true);
+    let lift = || Batch { lifted: everything().quarantine, ..Batch::default() };
+    wisdom.save(lift()).unwrap();
+    assert!(wisdom.load(HERE).quarantine.is_empty());
+    assert_eq!(open(&path).load(HERE).quarantine.len(), 1);
+    let offender = || Batch { quarantine: everything().quarantine, ..Batch::default() };
+    wisdom.save(offender()).unwrap();
+    query_only(false);
+    wisdom.save(Batch::default()).unwrap();
+    assert_eq!(open(&path).load(HERE).quarantine.len(), 1, "caught again");
+    query_only(true);
+    wisdom.save(lift()).unwrap();
+    query_only(false);
+    wisdom.save(Batch::default()).unwrap();
+    assert!(open(&path).load(HERE).quarantine.is_empty());
+}
+
+/// Runs only as a child of the test below, as a user who may not write.
+#[test]
+fn child_without_permission() {
+    let Ok(path) = std::env::var(CHILD) else { return };
+    let path = Path::new(&path);
+    let opened = Wisdom::open(Some(path));
+    assert_eq!(opened.notices[0].kind, NoticeKind::ReadOnly);
+    assert_eq!(opened.wisdom.mode(), Mode::ReadOnly);
+    assert_eq!(opened.wisdom.load(HERE).cells, [cell("a", 1)]);
+    opened.wisdom.save(cells(&[("b", 1)])).unwrap();
+    assert_eq!(opened.wisdom.load(HERE).cells.len(), 2);
+    if fs::create_dir(path.with_file_name("new")).is_err() {
+        let nowhere = Wisdom::open(Some(&path.with_file_name("new/wisdom.db")));
+        assert_eq!(nowhere.notices[0].kind, NoticeKind::Unavailable);
+        assert_eq!(nowhere.wisdom.mode(), Mode::Memory);
+        nowhere.wisdom.save(cells(&[("b", 1)])).unwrap();
+    }
+}
+
+const CHILD: &str = "STEERSMAN_TEST_READ_ONLY_CHILD";
+
+/// Permissions do not bind root, so the child gives root up.
+#[cfg(unix)]
+#[test]
+fn a_file_in_a_folder_without_permission_to_write_is_read() {
+    use std::os::unix::{fs::PermissionsExt, process::CommandExt};
+    let (dir, path) = fresh();
+    open(&path).save(cells(&[("a", 1)])).unwrap();
+    let allow = |p: &Path, mode: u32| fs::set_permissions(p, fs::Permissions::from_mode(mode)).unwrap();
+    let folder = path.parent().unwrap();
+    allow(dir.path(), 0o755);
+    // SAFETY: geteuid has no preconditions.
+    let root = unsafe { libc::geteuid() } == 0;
+    for (file_mode, folder_mode) in [(0o444, 0o555), (0o666, 0o555), (0o444, 0o777)] {
+        allow(&path, file_mode);
+        allow(folder, folder_mode);
+        // A copy, because the user may not reach the folder the tests were built in.
+        let me = dir.path().join("tests");
+        fs::copy(std::env::current_exe().unwrap(), &me).unwrap();
+        let mut child = std::process::Command::new(&me);
+        child.args(["--exact", "wisdom::tests::bad_luck::child_without_permission"]).env(CHILD, &path);
+        child.current_dir("/");
+        if root {
+            child.uid(65_534).gid(65_534);
+        }
+        let out = child.output().unwrap();
+        allow(folder, 0o755);
+        assert!(
+            out.status.success(),
+            "{file_mode:o} {folder_mode:o} {}",
+            String::from_utf8_lossy(&out.stdout)
+        );
+    }
+}
+
+#[test]
 fn a_locked_file_means_memory_until_it_is_free() {
     let (_dir, path) = fresh();
     filled(&path);
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+    fs::File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
     let holder = Connection::open(&path).unwrap();
     holder.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; DELETE FROM meta").unwrap();
     let wisdom = open_badly(&path, NoticeKind::Locked, Mode::Memory);

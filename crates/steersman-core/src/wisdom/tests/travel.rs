@@ -20,6 +20,21 @@ fn an_export_makes_the_same_wisdom_elsewhere() {
 }
 
 #[test]
+fn numbers_travel_without_losing_a_bit() {
+    let (from, to) = (Wisdom::open(None).wisdom, Wisdom::open(None).wisdom);
+    let row = |i: u64| HistoryRow {
+        workload: format!("add f32 {i}"),
+        mean_ln: -(i as f64 + 0.1).ln() * 7.3,
+        m2_ln: (i as f64).sqrt() / 3.0,
+        updated: 1.7e9 + (i as f64).sqrt(),
+        ..everything().history[0].clone()
+    };
+    from.save(Batch { history: (1..1000).map(row).collect(), ..Batch::default() }).unwrap();
+    to.import(&from.export().unwrap(), false).unwrap();
+    assert_eq!(to.load(HERE), from.load(HERE));
+}
+
+#[test]
 fn a_dry_run_reports_before_and_after_and_writes_nothing() {
     let (from, to) = (Wisdom::open(None).wisdom, Wisdom::open(None).wisdom);
     from.save(cells(&[("new", 1), ("better", 9), ("worse", 2)])).unwrap();

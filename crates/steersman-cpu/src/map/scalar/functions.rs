@@ -74,7 +74,15 @@ macro_rules! real {
                 Some(match op {
                     UnaryOp::Neg => |x| -x,
                     UnaryOp::Abs => $t::abs,
-                    UnaryOp::Sign => |x| if x == 0.0 { 0.0 } else if x.is_nan() { x } else { x.signum() },
+                    UnaryOp::Sign => |x| {
+                        if x == 0.0 {
+                            0.0
+                        } else if x.is_nan() {
+                            x
+                        } else {
+                            x.signum()
+                        }
+                    },
                     UnaryOp::Sqrt => $t::sqrt,
                     UnaryOp::Rsqrt => |x| x.sqrt().recip(),
                     UnaryOp::Recip => $t::recip,

@@ -1,0 +1,84 @@
+//! Plain loops over any strides: the reference the other kernels are compared with.
+
+use super::plan::{Loop, loops};
+use crate::context::Context;
+use steersman_core::Op;
+use steersman_core::cost::{Machine, Terms, Traffic};
+use steersman_core::{DeviceId, Io, Kernel, KernelError, Params, Ran, Refusal, Workload};
+
+/// Moves one element at a time.
+pub(super) struct ScalarKernel {
+    device: DeviceId,
+}
+
+impl ScalarKernel {
+    pub fn new(ctx: &Context) -> ScalarKernel {
+        ScalarKernel { device: ctx.device }
+    }
+}
+
+impl Kernel for ScalarKernel {
+    fn name(&self) -> &str {
+        "cpu/move-scalar"
+    }
+
+    fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    fn handles(&self, op: Op) -> bool {
+        matches!(op, Op::Transpose { .. } | Op::Copy)
+    }
+
+    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
+        loops(w).map(|_| ()).ok_or(Refusal::new("neither a transpose nor a copy"))
+    }
+
+    fn terms(&self, w: &Workload, _p: Params, machine: &Machine) -> Terms {
+        let n = w.output().elements() as f64;
+        let per = machine.rate(self.name(), w.op(), w.dtype()).unwrap_or(1e-9);
+        let mut terms = Terms::launch(15e-9);
+        for (i, share) in machine.spread(w.bytes(), 1).into_iter().enumerate() {
+            let moved = 2.0 * w.dtype().size() as f64 / machine.bandwidth(i, Traffic::Copy, 1);
+            terms = terms.and(n * share * per.max(moved));
+        }
+        let inner = w.output().dims.last().map_or(1, |n| *n).max(1) as f64;
+        terms.and(n / inner * 3e-9)
+    }
+
+    unsafe fn run(&self, w: &Workload, _p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let Some(all) = loops(w) else {
+            return Err(KernelError::Failed("neither a transpose nor a copy".into()));
+        };
+        let (x, y) = (io.inputs[0], io.output);
+        // SAFETY: the loops are the operands' own, for which the caller vouches.
+        unsafe {
+            match w.dtype().size() {
+                1 => walk(all.as_slice(), x.as_ptr::<u8>(), y.as_mut_ptr()),
+                2 => walk(all.as_slice(), x.as_ptr::<u16>(), y.as_mut_ptr()),
+                4 => walk(all.as_slice(), x.as_ptr::<u32>(), y.as_mut_ptr()),
+                _ => walk(all.as_slice(), x.as_ptr::<u64>(), y.as_mut_ptr()),
+            }
+        }
+        Ok(Ran::Clean)
+    }
+}
+
+unsafe fn walk<E: Copy>(loops: &[Loop], x: *const E, y: *mut E) {
+    // SAFETY: the caller vouches for every place the loops reach.
+    unsafe {
+        match loops {
+            [] => *y = *x,
+            [l] => {
+                for i in 0..l.n as isize {
+                    *y.offset(i * l.to) = *x.offset(i * l.from);
+                }
+            }
+            [l, inner @ ..] => {
+                for i in 0..l.n as isize {
+                    walk(inner, x.offset(i * l.from), y.offset(i * l.to));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The kernel that goes through memory in tiles.
+
+use super::plan::{Core, Matrix, Plan};
+use super::runs;
+use super::tile::{self, Buffer, Element, LINE, Stores};
+use crate::context::Context;
+use std::ops::Range;
+use steersman_core::Op;
+use steersman_core::cost::{Machine, Terms, Traffic};
+use steersman_core::{Address, DeviceId, Io, Kernel, KernelError, ParamList, Params, Ran, Refusal, Workload};
+
+/// Moves in tiles, or in runs where elements stay side by side.
+pub(super) struct TiledKernel {
+    ctx: Context,
+    stores: Stores,
+}
+
+impl TiledKernel {
+    pub fn new(ctx: &Context, stores: Stores) -> TiledKernel {
+        TiledKernel { ctx: ctx.clone(), stores }
+    }
+}
+
+/// Bytes of result from which writing past the caches is worth a try.
+const STREAM_FROM: usize = 1 << 20;
+/// Elements from which more than one thread is worth a try.
+const SPLIT_FROM: usize = 4096;
+/// Tiles along each side of a block: the pages of one block's rows fit the first-level TLB.
+const BLOCK: usize = 4;
+
+impl Kernel for TiledKernel {
+    fn name(&self) -> &str {
+        match self.stores {
+            Stores::Cached => "cpu/move-tiled",
+            Stores::Streaming => "cpu/move-stream",
+        }
+    }
+
+    fn device(&self) -> DeviceId {
+        self.ctx.device
+    }
+
+    fn handles(&self, op: Op) -> bool {
+        matches!(op, Op::Transpose { .. } | Op::Copy)
+    }
+
+    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
+        let Some(plan) = Plan::of(w) else { return Err(Refusal::new("neither a transpose nor a copy")) };
+        if plan.core == Core::Scattered {
+            return Err(Refusal::new("input or output has no elements side by side"));
+        }
+        if self.stores == Stores::Streaming {
+            if w.output().bytes() < STREAM_FROM {
+                return Err(Refusal::new("the result is small enough to stay in the caches"));
+            }
+            if !streamable(w, &plan) {
+                return Err(Refusal::new("rows of the result do not begin at cache lines"));
+            }
+        }
+        Ok(())
+    }
+
+    fn params(&self, w: &Workload) -> ParamList {
+        if w.output().elements() < SPLIT_FROM {
+            return std::iter::once(Params::SERIAL).collect();
+        }
+        self.ctx.thread_params()
+    }
+
+    fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
+        let threads = p.threads.max(1) as usize;
+        let bytes = w.bytes();
+        let traffic = if self.stores == Stores::Streaming { Traffic::Stream } else { Traffic::Copy };
+        let mut terms = Terms::launch(15e-9 + machine.handoff(threads));
+        for (i, share) in machine.spread(bytes, threads).into_iter().enumerate() {
+            terms = terms.and(bytes * share / machine.bandwidth(i, traffic, threads));
+        }
+        let (tiles, runs) = match Plan::of(w) {
+            Some(Plan { around, core: Core::Matrix(m), .. }) => {
+                let side = LINE / w.dtype().size();
+                (around.count() * m.down.div_ceil(side) * m.across.div_ceil(side), 0)
+            }
+            Some(plan) => (0, plan.around.count()),
+            None => (0, 0),
+        };
+        terms.and(tiles as f64 * 20e-9 / threads as f64).and(runs as f64 * 4e-9 / threads as f64)
+    }
+
+    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let Some(plan) = Plan::of(w) else {
+            return Err(KernelError::Failed("neither a transpose nor a copy".into()));
+        };
+        let threads = (p.threads as usize).max(1);
+        // SAFETY: the caller's promise, passed on; elements are moved by their size alone.
+        let clean = unsafe {
+            match w.dtype().size() {
+                1 => self.go::<u8>(&plan, threads, io),
+                2 => self.go::<u16>(&plan, threads, io),
+                4 => self.go::<u32>(&plan, threads, io),
+                _ => self.go::<u64>(&plan, threads, io),
+            }
+        };
+        Ok(if clean { Ran::Clean } else { Ran::Disturbed })
+    }
+}
+
+/// Whether tiles of the result are whole lines.
+fn streamable(w: &Workload, plan: &Plan) -> bool {
+    let Core::Matrix(m) = plan.core else { return true };
+    let whole = |step: isize| (step * w.dtype().size() as isize) % LINE as isize == 0;
+    w.output().align_log2 >= 6
+        && whole(plan.to)
+        && whole(m.to)
+        && plan.around.as_slice().iter().all(|l| whole(l.to))
+}
+
+impl TiledKernel {
+    unsafe fn go<E: Element>(&self, plan: &Plan, threads: usize, io: Io<'_>) -> bool {
+        // SAFETY: the caller's promise, passed on.
+        unsafe {
+            match self.stores {
+                Stores::Cached => self.split::<E, false>(plan, threads, io.inputs[0], io.output),
+                Stores::Streaming => self.split::<E, true>(plan, threads, io.inputs[0], io.output),
+            }
+        }
+    }
+
+    /// Hands each thread its share. Whether they all ran side by side.
+    unsafe fn split<E: Element, const STREAM: bool>(
+        &self,
+        plan: &Plan,
+        threads: usize,
+        input: Address,
+        output: Address,
+    ) -> bool {
+        let work = Work { plan, input, output };
+        let units = work.units::<E>();
+        // SAFETY: the units are the plan's own.
+        let some = |range: Range<usize>| unsafe {
+            work.some::<E, STREAM>(range);
+            if STREAM {
+                tile::fence();
+            }
+        };
+        if threads == 1 {
+            some(0..units);
+            return true;
+        }
+        let at = |k: usize| (units as u128 * k as u128 / threads as u128) as usize;
+        self.ctx.team.run(threads, &|part| some(at(part)..at(part + 1))).is_parallel()
+    }
+}
+
+/// A plan with its operands.
+struct Work<'a> {
+    plan: &'a Plan,
+    input: Address,
+    output: Address,
+}
+
+impl Work<'_> {
+    /// How many pieces the work can be cut into: blocks of tiles, runs, or lines of the only run.
+    fn units<E: Element>(&self) -> usize {
+        let around = self.plan.around.count();
+        match self.plan.core {
+            Core::Run(n) if around == 1 => (n * size_of::<E>()).div_ceil(LINE),
+            Core::Run(_) => around,
+            Core::Matrix(m) => {
+                let (down, across) = blocks::<E>(m);
+                around * down * across
+            }
+            Core::Scattered => 0,
+        }
+    }
+
+    /// Does a range of the pieces.
+    unsafe fn some<E: Element, const STREAM: bool>(&self, units: Range<usize>) {
+        let Plan { around, core, from, to } = self.plan;
+        // SAFETY: pieces lie within the plan's loops, for which the kernel's caller vouches.
+        unsafe {
+            let x = self.input.as_ptr::<E>().offset(*from);
+            let y = self.output.as_mut_ptr::<E>().offset(*to);
+            match *core {
+                Core::Run(n) if around.count() == 1 => {
+                    let bytes = n * size_of::<E>();
+                    let (first, end) = (units.start * LINE, (units.end * LINE).min(bytes));
+                    runs::copy::<STREAM>((x as *const u8).add(first), (y as *mut u8).add(first), end - first);
+                }
+                Core::Run(n) => runs::each::<E, STREAM>(x, y, n, units, |i| around.offset(i)),
+                Core::Matrix(m) => {
+                    let mut buffer = Buffer(std::mem::MaybeUninit::uninit());
+                    let (down, across) = blocks::<E>(m);
+                    for unit in units {
+                        let (from, to) = around.offset(unit / (down * across));
+                        let (i, j) = (unit % (down * across) / across, unit % across);
+                        block::<E, STREAM>(&mut buffer, m, (i, j), x.offset(from), y.offset(to));
+                    }
+                }
+                Core::Scattered => {}
+            }
+        }
+    }
+}
+
+/// Elements along a block's side.
+fn side<E: Element>() -> usize {
+    BLOCK * LINE / size_of::<E>()
+}
+
+fn blocks<E: Element>(m: Matrix) -> (usize, usize) {
+    (m.down.div_ceil(side::<E>()), m.across.div_ceil(side::<E>()))
+}
+
+/// The block in row `i` and column `j` of blocks.
+unsafe fn block<E: Element, const STREAM: bool>(
+    buffer: &mut Buffer,
+    m: Matrix,
+    (i, j): (usize, usize),
+    x: *const E,
+    y: *mut E,
+) {
+    let tile = LINE / size_of::<E>();
+    let rows = i * side::<E>()..((i + 1) * side::<E>()).min(m.down);
+    let columns = j * side::<E>()..((j + 1) * side::<E>()).min(m.across);
+    for c in columns.clone().step_by(tile) {
+        for r in rows.clone().step_by(tile) {
+            let (down, across) = ((rows.end - r).min(tile), (columns.end - c).min(tile));
+            // SAFETY: within the matrix.
+            unsafe {
+                let x = x.offset(r as isize * m.from).add(c);
+                let y = y.offset(c as isize * m.to).add(r);
+                if (down, across) == (tile, tile) {
+                    tile::whole::<E, STREAM>(buffer, x, m.from, y, m.to);
+                } else {
+                    tile::part((down, across), x, m.from, y, m.to);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The kernel for outputs whose elements lie below one another.
+
+use super::choose::{Visit, choose};
+use super::columns::{Columns, TILE};
+use super::row_kernel::share;
+use super::rows::Rows;
+use super::shape::{Inner, Loop, Shape};
+use super::{SPLIT_FROM, numerics, prior};
+use crate::context::Context;
+use crate::isa::{Body, Isa, Level};
+use crate::threads::Team;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use steersman_core::Op;
+use steersman_core::cost::{Machine, Terms};
+use steersman_core::{
+    Address, DeviceId, Io, Kernel, KernelError, NumericClass, ParamList, Params, Ran, Refusal, Workload,
+};
+
+/// Reduces columns, vectorised for one instruction set.
+pub(super) struct ColumnKernel {
+    name: String,
+    level: Level,
+    ctx: Context,
+}
+
+impl ColumnKernel {
+    pub fn new(ctx: &Context, level: Level) -> ColumnKernel {
+        ColumnKernel { name: format!("cpu/reduce-columns-{}", level.name()), level, ctx: ctx.clone() }
+    }
+}
+
+impl Kernel for ColumnKernel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn device(&self) -> DeviceId {
+        self.ctx.device
+    }
+
+    fn handles(&self, op: Op) -> bool {
+        matches!(op, Op::Reduce { .. })
+    }
+
+    fn numerics(&self, w: &Workload) -> NumericClass {
+        numerics(w)
+    }
+
+    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
+        match Shape::of(w).map(|s| s.inner) {
+            Some(Inner::Column) => Ok(()),
+            Some(Inner::Row) => Err(Refusal::new("the innermost axis is reduced over: a reduction of rows")),
+            Some(Inner::Scattered) => Err(Refusal::new("no axis has its elements side by side")),
+            None => Err(Refusal::new("not a reduction")),
+        }
+    }
+
+    fn params(&self, w: &Workload) -> ParamList {
+        if w.inputs()[0].elements() < SPLIT_FROM {
+            return std::iter::once(Params::SERIAL).collect();
+        }
+        self.ctx.thread_params()
+    }
+
+    fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
+        let threads = p.threads.max(1) as f64;
+        let outputs = w.output().elements() as f64;
+        let (tiles, lines) = match Shape::of(w) {
+            Some(s) => {
+                let tiles = s.kept.count() * s.last.n.div_ceil(TILE);
+                (tiles as f64, (tiles * s.reduced.count()) as f64)
+            }
+            None => (0.0, 0.0),
+        };
+        prior(w, p, machine, &self.name, self.level)
+            .and((outputs * 1e-9 + tiles * 20e-9) / threads)
+            .and(lines * 3e-9 / threads)
+    }
+
+    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let Some(shape) = Shape::of(w) else { return Err(KernelError::Failed("not a reduction".into())) };
+        let team = &*self.ctx.team;
+        let threads = p.threads as usize;
+        let call =
+            Call { shape: &shape, input: io.inputs[0], output: io.output, level: self.level, team, threads };
+        let clean = choose(shape.kind, w.dtype(), call)?;
+        Ok(if clean { Ran::Clean } else { Ran::Disturbed })
+    }
+}
+
+struct Call<'a> {
+    shape: &'a Shape,
+    input: Address,
+    output: Address,
+    level: Level,
+    team: &'a Team,
+    threads: usize,
+}
+
+/// Threads that can share one tile's rows.
+const SHARERS: usize = 8;
+
+impl Visit for Call<'_> {
+    #[inline]
+    fn visit<J: Rows + Columns>(self, job: J) -> bool {
+        let Call { shape, input, output, level, team, threads } = self;
+        let (outer, n) = (shape.kept.count(), shape.last.n);
+        let all = Band {
+            job,
+            shape,
+            input,
+            output,
+            outer: 0..outer,
+            columns: 0..n,
+            part: 0,
+            parts: 1,
+            slots: None,
+        };
+        if threads <= 1 {
+            level.dispatch(all);
+            return true;
+        }
+        if outer >= 2 * threads || outer >= threads && outer.is_multiple_of(threads) {
+            let run = team.run(threads, &|part| {
+                level.dispatch(Band { outer: share(outer, threads, part), ..all.clone() })
+            });
+            return run.is_parallel();
+        }
+        // Each thread's share of a row stays long enough for the prefetcher.
+        if n * size_of::<<J as Columns>::In>() >= threads * 2048 || threads > SHARERS || n > TILE {
+            let run = team.run(threads, &|part| {
+                level.dispatch(Band { columns: share(n, threads, part), ..all.clone() })
+            });
+            return run.is_parallel();
+        }
+        let mut parallel = true;
+        for at in 0..outer {
+            let mut cells = [const { MaybeUninit::<J::Cell>::uninit() }; TILE * SHARERS];
+            let slots = Slots(cells.as_mut_ptr());
+            let run = team.run(threads, &|part| {
+                let slots = slots.of(part);
+                level.dispatch(Band { outer: at..at + 1, part, parts: threads, slots, ..all.clone() });
+            });
+            parallel &= run.is_parallel();
+            let (_, to) = shape.kept.offset(at);
+            for j in 0..n {
+                let mut all = Columns::start(job);
+                for part in 0..threads {
+                    // SAFETY: each part of the run, which has ended, filled its `n` slots.
+                    all = Columns::join(job, all, unsafe { cells[part * TILE + j].assume_init() });
+                }
+                // SAFETY: the output is writable over its strides.
+                unsafe {
+                    let out = output.as_mut_ptr::<<J as Columns>::Out>();
+                    *out.offset(shape.to + to + j as isize * shape.last.to) =
+                        Columns::finish(job, all, shape.length);
+                }
+            }
+        }
+        parallel
+    }
+}
+
+/// Slots of which each part has a tile of its own.
+struct Slots<C>(*mut MaybeUninit<C>);
+// SAFETY: no slot is touched by two parts, nor read before all have ended.
+unsafe impl<C: Send> Sync for Slots<C> {}
+
+impl<C> Slots<C> {
+    fn of(&self, part: usize) -> Option<Tile<C>> {
+        // SAFETY: there are `SHARERS` tiles, and no more parts.
+        Some(Tile(unsafe { self.0.add(part * TILE) }))
+    }
+}
+
+/// One part's tile.
+#[derive(Clone)]
+struct Tile<C>(*mut MaybeUninit<C>);
+// SAFETY: see `Slots`.
+unsafe impl<C: Send> Sync for Tile<C> {}
+
+/// Some outputs, tile by tile, from the part-th share of their rows; to slots if there are any. One body
+/// for whole columns and pieces: each body is compiled for every reduction, type and instruction set.
+#[derive(Clone)]
+struct Band<'a, J: Columns> {
+    job: J,
+    shape: &'a Shape,
+    input: Address,
+    output: Address,
+    outer: Range<usize>,
+    columns: Range<usize>,
+    part: usize,
+    parts: usize,
+    slots: Option<Tile<J::Cell>>,
+}
+
+impl<J: Columns> Body for Band<'_, J> {
+    type Out = ();
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Band { job, shape, input, output, outer, columns, part, parts, slots } = self;
+        for at in outer {
+            let (from, to) = shape.kept.offset(at);
+            let mut first = columns.start;
+            while first < columns.end {
+                let len = TILE.min(columns.end - first);
+                let mut cells = [const { MaybeUninit::<J::Cell>::uninit() }; TILE];
+                for cell in &mut cells[..len] {
+                    cell.write(job.start());
+                }
+                // SAFETY: the shape's loops stay within the operands, whose addresses the kernel's caller
+                // vouches for; `len` cells were just written; a part's tile has room for them.
+                unsafe {
+                    let cells = std::slice::from_raw_parts_mut(cells.as_mut_ptr() as *mut J::Cell, len);
+                    let x = input.as_ptr::<J::In>().offset(shape.from + from).add(first);
+                    lines::<I, J>(job, shape, x, cells, part, parts);
+                    if let Some(Tile(slots)) = slots {
+                        std::ptr::copy_nonoverlapping(cells.as_ptr(), slots as *mut J::Cell, len);
+                    } else {
+                        let out = output.as_mut_ptr::<J::Out>();
+                        let out = out.offset(shape.to + to + first as isize * shape.last.to);
+                        for (j, &cell) in cells.iter().enumerate() {
+                            *out.offset(j as isize * shape.last.to) = job.finish(cell, shape.length);
+                        }
+                    }
+                }
+                first += len;
+            }
+        }
+    }
+}
+
+/// Columns below which several rows are taken for one.
+const FOLDED: usize = 128;
+
+/// The part-th share of all rows into `cells`.
+///
+/// Of narrow rows without gaps as many as make about [`FOLDED`] columns are taken for one row, and the
+/// columns that are really one are joined at the end.
+#[inline(always)]
+unsafe fn lines<I: Isa, J: Columns>(
+    job: J,
+    shape: &Shape,
+    x: *const J::In,
+    cells: &mut [J::Cell],
+    part: usize,
+    parts: usize,
+) {
+    let loops = shape.reduced.as_slice();
+    let (outer, rows) = match loops.last() {
+        None => (1, Loop { n: 1, from: 0, to: 0, reduced: true }),
+        Some(l) => (loops[..loops.len() - 1].iter().map(|l| l.n).product(), *l),
+    };
+    let n = cells.len();
+    let dense = J::UNORDERED && rows.from == shape.last.n as isize && n == shape.last.n;
+    let times = if dense && n <= FOLDED / 2 && rows.n >= 64 { FOLDED / n } else { 1 };
+    let mut many = [job.start(); FOLDED];
+    let mine = share(rows.n, parts, part);
+    for run in 0..outer {
+        let at = run * rows.n + mine.start;
+        let (from, _) = shape.reduced.offset(at);
+        let together = if times > 1 { mine.len() / times * times } else { 0 };
+        // SAFETY: `together` rows of `n` are `together / times` of `times * n`; the rest follows them.
+        unsafe {
+            let (x, row_step) = (x.offset(from), rows.from);
+            for (wide, skip, rows, step) in [
+                (true, 0, together / times, (times * n) as isize),
+                (false, together, mine.len() - together, rows.from),
+            ] {
+                if rows > 0 {
+                    let into = if wide { &mut many[..times * n] } else { &mut *cells };
+                    job.more::<I>(into, x.offset(skip as isize * row_step), rows, step, at + skip);
+                }
+            }
+        }
+    }
+    if times > 1 {
+        for (j, &cell) in many[..times * n].iter().enumerate() {
+            cells[j % n] = job.join(cells[j % n], cell);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Rows of kept elements, one below another, combined column by column.
+
+use super::fold::Fold;
+use super::rows::Folded;
+use crate::isa::Isa;
+
+/// Columns done at a time: cells of all of them stay in the nearest cache.
+pub(super) const TILE: usize = 512;
+
+/// A reduction of rows into one row of cells.
+pub(super) trait Columns: Copy + Send + Sync {
+    type In: Copy;
+    /// What is known of some of a column's elements.
+    type Cell: Copy + Send;
+    type Out: Copy;
+
+    /// Of no elements.
+    fn start(self) -> Self::Cell;
+
+    /// With `rows` more rows, `stride` elements apart, the first of which has index `at`.
+    ///
+    /// # Safety
+    /// Each row must be readable for as many elements as there are cells, at most [`TILE`].
+    unsafe fn more<I: Isa>(
+        self,
+        cells: &mut [Self::Cell],
+        x: *const Self::In,
+        rows: usize,
+        stride: isize,
+        at: usize,
+    );
+
+    /// Of the elements of both, `b`'s being the later ones.
+    fn join(self, a: Self::Cell, b: Self::Cell) -> Self::Cell;
+
+    /// The result of `n` elements.
+    fn finish(self, cell: Self::Cell, n: usize) -> Self::Out;
+
+    /// Whether a row may be taken for several: the order of elements does not matter.
+    const UNORDERED: bool;
+}
+
+/// Rows added up before they meet the lanes.
+const GROUP: usize = 8;
+/// Groups that go into a lane before it goes into its total.
+const GROUPS: usize = 16;
+
+impl<F: Fold<W>, const W: usize> Columns for Folded<F, W> {
+    type In = F::In;
+    type Cell = F::Total;
+    type Out = F::Out;
+    const UNORDERED: bool = true;
+
+    #[inline(always)]
+    fn start(self) -> F::Total {
+        self.0.total()
+    }
+
+    #[inline(always)]
+    unsafe fn more<I: Isa>(
+        self,
+        cells: &mut [F::Total],
+        x: *const F::In,
+        rows: usize,
+        stride: isize,
+        _at: usize,
+    ) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { fold::<I, F, W>(self.0, cells, x, rows, stride) }
+    }
+
+    #[inline(always)]
+    fn join(self, a: F::Total, b: F::Total) -> F::Total {
+        self.0.join(a, b)
+    }
+
+    #[inline(always)]
+    fn finish(self, cell: F::Total, n: usize) -> F::Out {
+        self.0.finish(cell, n)
+    }
+}
+
+#[inline(always)]
+unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(
+    f: F,
+    cells: &mut [F::Total],
+    x: *const F::In,
+    rows: usize,
+    stride: isize,
+) {
+    let columns = cells.len();
+    let whole = columns / W * W;
+    let mut lanes = [f.lane(); TILE];
+    let mut row = 0;
+    while row < rows {
+        let groups = ((rows - row) / GROUP).min(GROUPS);
+        let singles = if groups == 0 { rows - row } else { 0 };
+        lanes[..columns].fill(f.lane());
+        // SAFETY: rows below `rows`, columns below `cells.len()`.
+        unsafe {
+            for _ in 0..groups {
+                let p = x.offset(row as isize * stride);
+                for at in (0..whole).step_by(W) {
+                    let lane = lanes.as_mut_ptr().add(at) as *mut [F::Lane; W];
+                    *lane = group::<F, W>(f, *lane, p.add(at), stride);
+                }
+                for (at, lane) in lanes.iter_mut().enumerate().take(columns).skip(whole) {
+                    *lane = group1(f, *lane, p.add(at), stride);
+                }
+                row += GROUP;
+            }
+            for _ in 0..singles {
+                let p = x.offset(row as isize * stride);
+                for (at, lane) in lanes.iter_mut().enumerate().take(columns) {
+                    *lane = f.step::<I>(*lane, *p.add(at));
+                }
+                row += 1;
+            }
+        }
+        for (cell, &lane) in cells.iter_mut().zip(&lanes) {
+            *cell = f.widen(*cell, lane);
+        }
+    }
+}
+
+/// A block of lanes with the elements of eight rows, added up in pairs.
+#[inline(always)]
+unsafe fn group<F: Fold<W>, const W: usize>(
+    f: F,
+    lanes: [F::Lane; W],
+    p: *const F::In,
+    stride: isize,
+) -> [F::Lane; W] {
+    // SAFETY: the caller vouches for eight rows of `W`.
+    let row = |k: isize| unsafe { *(p.offset(k * stride) as *const [F::In; W]) };
+    let x = [row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7)];
+    let mut out = lanes;
+    for j in 0..W {
+        let pair = |k: usize| f.merge(f.lift(x[k][j]), f.lift(x[k + 1][j]));
+        let sum = f.merge(f.merge(pair(0), pair(2)), f.merge(pair(4), pair(6)));
+        out[j] = f.merge(lanes[j], sum);
+    }
+    out
+}
+
+#[inline(always)]
+unsafe fn group1<F: Fold<W>, const W: usize>(f: F, lane: F::Lane, p: *const F::In, stride: isize) -> F::Lane {
+    // SAFETY: the caller vouches for eight rows.
+    let x = |k: isize| f.lift(unsafe { *p.offset(k * stride) });
+    let left = f.merge(f.merge(x(0), x(1)), f.merge(x(2), x(3)));
+    let right = f.merge(f.merge(x(4), x(5)), f.merge(x(6), x(7)));
+    f.merge(lane, f.merge(left, right))
+}

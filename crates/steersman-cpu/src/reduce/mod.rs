@@ -1,0 +1,95 @@
+//! Reductions: sum, mean, product, extremes and where they are, any, all, norm, variance.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use steersman_core::{Address, DeviceId, Io, Params, Workload};
+//! use steersman_cpu::{context::Context, host::Host, reduce, threads::Team};
+//!
+//! let ctx = Context { device: DeviceId(0), team: Arc::new(Team::new(2)), host: Arc::new(Host::detect()) };
+//! let w: Workload = "sum f32 2x3 axis=1".parse()?;
+//! let (x, mut sums) = ([1f32, 2.0, 3.0, 4.0, 5.0, 6.0], [0f32; 2]);
+//! for kernel in reduce::kernels(&ctx).iter().filter(|k| k.supports(&w).is_ok()) {
+//!     let io = Io { inputs: &[Address::host(x.as_ptr())], output: Address::host(sums.as_mut_ptr()) };
+//!     // SAFETY: both arrays are as large as the workload says.
+//!     unsafe { kernel.run(&w, Params::SERIAL, io)? };
+//!     assert_eq!(sums, [6.0, 15.0]);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `cpu/reduce-scalar` takes everything and is what the others are compared with. `cpu/reduce-rows-*` are
+//! for outputs whose elements lie side by side, `cpu/reduce-columns-*` for elements below one another.
+//!
+//! How exact the vectorised ones are: sums of n floats differ from the true sum by at most 32 ε Σ|x|,
+//! whatever n is (ε: the unit of f32 for f32, f16 and bf16 before the result is rounded, of f64 for f64);
+//! products by n ε; variances, computed in f64, by the rounding of the result for the narrower types.
+//! A partial sum of f32 or square of f16's may overflow where the whole would not. The rest is exact.
+
+mod arg;
+mod choose;
+mod column_kernel;
+mod columns;
+mod element;
+mod fold;
+mod row_kernel;
+mod rows;
+mod scalar;
+mod shape;
+mod variance;
+mod walk;
+
+use crate::context::Context;
+use crate::isa::Level;
+use std::sync::Arc;
+use steersman_core::cost::{Machine, Terms, Traffic};
+use steersman_core::{Kernel, NumericClass, Op, Params, ReduceOp, Workload};
+
+/// Elements from which more than one thread is worth a try.
+const SPLIT_FROM: usize = 4096;
+
+/// Every reduction kernel this CPU can run.
+pub fn kernels(ctx: &Context) -> Vec<Arc<dyn Kernel>> {
+    let mut list: Vec<Arc<dyn Kernel>> = vec![Arc::new(scalar::ScalarKernel::new(ctx))];
+    for level in Level::present() {
+        list.push(Arc::new(row_kernel::RowKernel::new(ctx, level)));
+        list.push(Arc::new(column_kernel::ColumnKernel::new(ctx, level)));
+    }
+    list
+}
+
+/// How far a vectorised result may differ from the reference.
+fn numerics(w: &Workload) -> NumericClass {
+    let exact = match w.op() {
+        Op::Reduce { kind, .. } => matches!(
+            kind,
+            ReduceOp::Min
+                | ReduceOp::Max
+                | ReduceOp::ArgMin
+                | ReduceOp::ArgMax
+                | ReduceOp::Any
+                | ReduceOp::All
+        ),
+        _ => false,
+    };
+    if exact || !w.dtype().is_float() { NumericClass::Exact } else { NumericClass::Reassociated }
+}
+
+/// The terms that row and column kernels share: the call, and the elements at each memory level.
+fn prior(w: &Workload, p: Params, machine: &Machine, name: &str, level: Level) -> Terms {
+    let input = &w.inputs()[0];
+    let threads = p.threads.max(1) as usize;
+    let flops = match w.op() {
+        Op::Reduce { kind, .. } => kind.flops(),
+        _ => 1.0,
+    };
+    let size = input.dtype.size();
+    let (n, bytes) = (input.elements() as f64, size as f64);
+    let per = machine.rate(name, w.op(), input.dtype).unwrap_or(flops / machine.peak(level.name(), size));
+    let spread = machine.spread(input.distinct_bytes() as f64, threads);
+    let mut terms = Terms::launch(20e-9 + machine.handoff(threads));
+    for (i, share) in spread.into_iter().enumerate() {
+        let read = bytes / machine.bandwidth(i, Traffic::Read, threads);
+        terms = terms.and(n * share * read.max(per / threads as f64));
+    }
+    terms
+}

@@ -1,0 +1,211 @@
+//! Elements that lie side by side, many to one output.
+
+use super::fold::Fold;
+use crate::isa::Isa;
+
+/// A reduction of runs of elements that lie side by side.
+pub(super) trait Rows: Copy + Send + Sync {
+    type In: Copy;
+    /// What is known of some of the elements.
+    type Part: Copy + Send;
+    type Out: Copy;
+
+    /// Of no elements.
+    fn start(self) -> Self::Part;
+
+    /// With `n` more elements, the first of which has index `at`.
+    ///
+    /// # Safety
+    /// `x` must be readable for `n` elements.
+    unsafe fn more<I: Isa>(self, part: Self::Part, x: *const Self::In, n: usize, at: usize) -> Self::Part;
+
+    /// Of the elements of both, `b`'s being the later ones.
+    fn join(self, a: Self::Part, b: Self::Part) -> Self::Part;
+
+    /// The result of `n` elements.
+    fn finish(self, part: Self::Part, n: usize) -> Self::Out;
+
+    /// All of `rows` rows of `n` elements, one after another, if rows this short have a way of their own.
+    ///
+    /// # Safety
+    /// `x` must be readable for `rows * n` elements and `out` writable for `rows`.
+    #[inline(always)]
+    unsafe fn short<I: Isa>(
+        self,
+        _x: *const Self::In,
+        _n: usize,
+        _rows: usize,
+        _out: *mut Self::Out,
+    ) -> bool {
+        false
+    }
+}
+
+/// A fold over rows.
+#[derive(Clone, Copy)]
+pub(super) struct Folded<F, const W: usize>(pub F);
+
+impl<F: Fold<W>, const W: usize> Rows for Folded<F, W> {
+    type In = F::In;
+    type Part = F::Total;
+    type Out = F::Out;
+
+    #[inline(always)]
+    fn start(self) -> F::Total {
+        self.0.total()
+    }
+
+    #[inline(always)]
+    unsafe fn more<I: Isa>(self, part: F::Total, x: *const F::In, n: usize, _at: usize) -> F::Total {
+        // SAFETY: the caller's promise, passed on.
+        self.0.join(part, unsafe { fold::<I, F, W>(self.0, x, n) })
+    }
+
+    #[inline(always)]
+    fn join(self, a: F::Total, b: F::Total) -> F::Total {
+        self.0.join(a, b)
+    }
+
+    #[inline(always)]
+    fn finish(self, part: F::Total, n: usize) -> F::Out {
+        self.0.finish(part, n)
+    }
+
+    #[inline(always)]
+    unsafe fn short<I: Isa>(self, x: *const F::In, n: usize, rows: usize, out: *mut F::Out) -> bool {
+        if !F::SHORT {
+            return false;
+        }
+        // SAFETY: the caller's promise, passed on.
+        unsafe {
+            match n {
+                1 => short::<I, F, W, 1>(self.0, x, rows, out),
+                2 => short::<I, F, W, 2>(self.0, x, rows, out),
+                3 => short::<I, F, W, 3>(self.0, x, rows, out),
+                4 => short::<I, F, W, 4>(self.0, x, rows, out),
+                5 => short::<I, F, W, 5>(self.0, x, rows, out),
+                6 => short::<I, F, W, 6>(self.0, x, rows, out),
+                7 => short::<I, F, W, 7>(self.0, x, rows, out),
+                8 => short::<I, F, W, 8>(self.0, x, rows, out),
+                _ => return false,
+            }
+        }
+        true
+    }
+}
+
+/// Rows of `N` elements: several rows at once, which the compiler makes of the loop since `N` is known.
+#[inline(always)]
+unsafe fn short<I: Isa, F: Fold<W>, const W: usize, const N: usize>(
+    f: F,
+    x: *const F::In,
+    rows: usize,
+    out: *mut F::Out,
+) {
+    for i in 0..rows {
+        // SAFETY: `i < rows`, and the caller vouches for `rows` rows of `N`.
+        unsafe {
+            let row = *(x.add(i * N) as *const [F::In; N]);
+            let mut a = f.lift(row[0]);
+            for &v in &row[1..] {
+                a = f.step::<I>(a, v);
+            }
+            *out.add(i) = f.finish(f.widen(f.total(), a), N);
+        }
+    }
+}
+
+/// One step of a block of lanes with the elements at `x`.
+#[inline(always)]
+unsafe fn step<I: Isa, F: Fold<W>, const W: usize>(f: F, lanes: &mut [F::Lane; W], x: *const F::In) {
+    // SAFETY: the caller vouches for `W` elements.
+    let x = unsafe { *(x as *const [F::In; W]) };
+    for j in 0..W {
+        lanes[j] = f.step::<I>(lanes[j], x[j]);
+    }
+}
+
+#[inline(always)]
+fn merge<F: Fold<W>, const W: usize>(f: F, a: [F::Lane; W], b: [F::Lane; W]) -> [F::Lane; W] {
+    let mut out = a;
+    for j in 0..W {
+        out[j] = f.merge(a[j], b[j]);
+    }
+    out
+}
+
+/// The total of `n` elements at `x`.
+///
+/// Eight registers of lanes hide the latency of a step: 8 blocks of 64 bytes with AVX-512, 4 with
+/// AVX2, 2 with SSE2 or NEON.
+#[inline(always)]
+unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usize) -> F::Total {
+    let blocks = I::VECTOR_BYTES / 8;
+    let mut totals = [f.total(); W];
+    let mut at = 0;
+    // SAFETY: every read lies below `n`, for which the caller vouches.
+    unsafe {
+        while n - at >= blocks * W {
+            let rounds = ((n - at) / (blocks * W)).min(F::ROUNDS);
+            let none = [f.lane(); W];
+            let (mut a, mut b, mut c, mut d) = (none, none, none, none);
+            let (mut e, mut g, mut h, mut i) = (none, none, none, none);
+            for _ in 0..rounds {
+                let p = x.add(at);
+                step::<I, F, W>(f, &mut a, p);
+                step::<I, F, W>(f, &mut b, p.add(W));
+                if blocks >= 4 {
+                    step::<I, F, W>(f, &mut c, p.add(2 * W));
+                    step::<I, F, W>(f, &mut d, p.add(3 * W));
+                }
+                if blocks >= 8 {
+                    step::<I, F, W>(f, &mut e, p.add(4 * W));
+                    step::<I, F, W>(f, &mut g, p.add(5 * W));
+                    step::<I, F, W>(f, &mut h, p.add(6 * W));
+                    step::<I, F, W>(f, &mut i, p.add(7 * W));
+                }
+                at += blocks * W;
+            }
+            a = merge(f, a, b);
+            if blocks >= 4 {
+                a = merge(f, a, merge(f, c, d));
+            }
+            if blocks >= 8 {
+                a = merge(f, a, merge(f, merge(f, e, g), merge(f, h, i)));
+            }
+            for j in 0..W {
+                totals[j] = f.widen(totals[j], a[j]);
+            }
+            if f.settled(&totals) {
+                return all(f, totals);
+            }
+        }
+        if at < n {
+            let mut a = [f.lane(); W];
+            while n - at >= W {
+                step::<I, F, W>(f, &mut a, x.add(at));
+                at += W;
+            }
+            for (j, lane) in a.iter_mut().enumerate().take(n - at) {
+                *lane = f.step::<I>(*lane, *x.add(at + j));
+            }
+            for j in 0..W {
+                totals[j] = f.widen(totals[j], a[j]);
+            }
+        }
+    }
+    all(f, totals)
+}
+
+/// One total of all, halving: shorter than one after another, and more exact.
+#[inline(always)]
+fn all<F: Fold<W>, const W: usize>(f: F, mut totals: [F::Total; W]) -> F::Total {
+    let mut half = W / 2;
+    while half > 0 {
+        for j in 0..half {
+            totals[j] = f.join(totals[j], totals[j + half]);
+        }
+        half /= 2;
+    }
+    totals[0]
+}
