@@ -5,6 +5,7 @@ use crate::paint::Paint;
 use crate::table::{Column::Left, Table};
 use serde::Serialize;
 use steersman::Runtime;
+use steersman_core::units::si;
 use steersman_core::{Variant, Workload};
 
 /// What wins from which size on.
@@ -42,6 +43,9 @@ const LINES: [Line; 6] = [
 /// Whoever leads keeps the lead until another is this much quicker: crossovers of equals are none.
 const MARGIN: f64 = 1.05;
 
+/// A lead that ends sooner, as a factor of its size, is not shown.
+const SHORTEST: f64 = 1.3;
+
 /// Every line's ladder, from what is known.
 pub fn all(runtime: &Runtime) -> Vec<Ladder> {
     LINES.iter().map(|line| Ladder { what: line.what, rungs: climb(runtime, line) }).collect()
@@ -64,7 +68,18 @@ fn climb(runtime: &Runtime, line: &Line) -> Vec<Rung> {
         }
         last = n;
     }
+    let rungs = without_short(rungs, line.last);
     rungs.into_iter().map(|(from, v)| Rung { from, winner: open::name(runtime, v) }).collect()
+}
+
+/// Leaves out whoever leads over less than a factor of [`SHORTEST`]: special sizes (powers of two, above all)
+/// would else crowd out the picture.
+fn without_short(rungs: Vec<(usize, Variant)>, last: usize) -> Vec<(usize, Variant)> {
+    let ends: Vec<usize> = rungs.iter().skip(1).map(|r| r.0).chain([last]).collect();
+    let long = rungs.into_iter().zip(ends).filter(|((from, _), end)| *end as f64 >= *from as f64 * SHORTEST);
+    let mut kept: Vec<(usize, Variant)> = long.map(|(rung, _)| rung).collect();
+    kept.dedup_by_key(|rung| rung.1);
+    kept
 }
 
 /// The quickest, or the leader while nobody is clearly quicker.
@@ -91,13 +106,18 @@ fn sized(text: &str, n: usize) -> String {
     format!("{head} f32 {}", shapes.replace('n', &n.to_string()))
 }
 
+/// Exact while it is short, else with three digits: `579`, `1.51 M`.
+fn size(n: usize) -> String {
+    if n < 10_000 { n.to_string() } else { si(n as f64, "") }
+}
+
 /// One line a ladder.
 pub fn show(ladders: &[Ladder], paint: &Paint) -> String {
     let mut table = Table::new(&[Left(""), Left("")]);
     for ladder in ladders {
         for (i, rung) in ladder.rungs.iter().enumerate() {
             let what = if i == 0 { format!("  {}", ladder.what) } else { String::new() };
-            let from = if i == 0 { "at first".to_string() } else { format!("n ≥ {}", rung.from) };
+            let from = if i == 0 { "at first".to_string() } else { format!("n ≥ {}", size(rung.from)) };
             table.row([what, format!("{from:<12}  {}", rung.winner)]);
         }
     }
@@ -107,6 +127,13 @@ pub fn show(ladders: &[Ladder], paint: &Paint) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_leads_are_left_out_and_what_lay_around_them_joins() {
+        let v = |kernel| Variant { kernel, params: steersman_core::Params::SERIAL };
+        let rungs = vec![(4, v(1)), (100, v(2)), (110, v(1)), (1000, v(3)), (4000, v(4))];
+        assert_eq!(without_short(rungs, 4100), [(4, v(1)), (1000, v(3))]);
+    }
 
     #[test]
     fn every_line_is_a_workload_at_every_size() {

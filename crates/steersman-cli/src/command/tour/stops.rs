@@ -112,8 +112,10 @@ fn stop(
     winners: &HashSet<(OpClass, u16)>,
 ) -> Result<Stop, Failure> {
     let untimed = || Failure::failed(format!("'{w}' could not be timed; is the machine overloaded?"));
-    let best = quickest(series).ok_or_else(untimed)?;
+    let quickest = quickest(series).ok_or_else(untimed)?;
     let mine = series.iter().find(|s| s.variant == chosen).ok_or_else(untimed)?;
+    // Ahead on the even samples but not on the odd ones: it was luck, and the chosen one is the best.
+    let best = if mine.half(1) <= quickest.half(1) { mine } else { quickest };
     let sensible = series.iter().filter(|s| winners.contains(&(w.class(), s.variant.kernel)));
     let worst = sensible
         .filter(|s| s.half(1).is_some())
