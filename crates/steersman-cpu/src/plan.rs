@@ -53,7 +53,7 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
                 // Rare ones lean on the pool of their kernel: a few sizes settle their own rate.
                 let wanted = if often { !quick || (i % 2 == 0 && i < 14) } else { matches!(i, 2 | 6 | 9) };
                 if wanted {
-                    push(all, if often { 1.0 } else { RARE }, op, *dtype, &vec![&[n][..]; op.arity()]);
+                    push(all, if often { 2.0 } else { RARE }, op, *dtype, &vec![&[n][..]; op.arity()]);
                 }
             }
         }
@@ -108,7 +108,7 @@ fn products(all: &mut Vec<Wanted>, quick: bool) {
                     let flops = 2.0 * m as f64 * k as f64 * n as f64;
                     let vector = m == 1 || n == 1;
                     if (i + j + l) % 3 == usize::from(dtype == DType::F64) && flops < most || vector && (j + i + l) % 2 == 0 {
-                        push(all, 2.0, Op::MatMul, dtype, &[&[m, k], &[k, n]]);
+                        push(all, 1.0, Op::MatMul, dtype, &[&[m, k], &[k, n]]);
                     }
                 }
             }
@@ -121,7 +121,7 @@ fn transposes(all: &mut Vec<Wanted>, quick: bool) {
     for dtype in [DType::F32, DType::F64] {
         for &rows in edges {
             for &cols in edges {
-                push(all, 1.0, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);
+                push(all, 3.0, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);
             }
         }
         for &n in SIZES.iter().step_by(if quick { 4 } else { 2 }) {

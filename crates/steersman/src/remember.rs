@@ -1,7 +1,7 @@
 //! Between the engine's model and wisdom on disk.
 
 use std::collections::HashMap;
-use steersman_core::cost::{CellKey, Machine, Stats};
+use steersman_core::cost::{CellKey, Knowledge, Machine};
 use steersman_core::guard::Offence;
 use steersman_core::wisdom::{Batch, Cell, DeviceRow, MetaRow, QuarantineRow, Snapshot, Wisdom};
 use steersman_core::{DType, DeviceId, Engine, Layout, Op, OpClass, Params, Variant};
@@ -43,9 +43,8 @@ pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &S
         for cell in &snapshot.cells {
             let Some(&(kernel, revision)) = kernels.get(cell.kernel.as_str()) else { continue };
             let Some(key) = key_of(cell, kernel) else { continue };
-            let Some(stats) = Stats::from_bytes(&cell.payload) else { continue };
-            let stats = if cell.revision == revision { stats } else { stats.faded(FADE) };
-            model.restore(key, &stats);
+            let Some(known) = Knowledge::from_bytes(&cell.payload) else { continue };
+            model.restore(key, if cell.revision == revision { known } else { known.faded(FADE) });
         }
     });
     for q in &snapshot.quarantine {
@@ -105,7 +104,7 @@ pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: 
     }
     let of_device = |kernel: u16| engine.registry().get(kernel).filter(|k| k.device() == device);
     engine.with_model(|model| {
-        for (key, stats) in model.cells() {
+        for (key, known) in model.cells() {
             let Some(kernel) = of_device(key.variant.kernel) else { continue };
             batch.cells.push(Cell {
                 device: fingerprint,
@@ -116,8 +115,8 @@ pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: 
                 op: op_text(&key),
                 dtype: key.dtype.name().into(),
                 layout: name_of(&LAYOUTS, key.layout).into(),
-                payload: stats.to_bytes(),
-                samples: stats.samples,
+                samples: known.stats.samples,
+                payload: known.to_bytes(),
                 updated: 0.0,
             });
         }

@@ -112,7 +112,7 @@ impl Machine {
         let mut left = 1.0;
         let mut out = [0.0; Machine::LEVELS];
         for (i, (ratio, from, to)) in knots.into_iter().enumerate() {
-            let beyond = ((ratio / from).ln() / (to / from as f64).ln()).clamp(0.0, 1.0);
+            let beyond = ((ratio / from).ln() / (to / from).ln()).clamp(0.0, 1.0);
             let beyond = if ratio > 0.0 { beyond } else { 0.0 };
             out[i] = left * (1.0 - beyond);
             left *= beyond;

@@ -14,6 +14,7 @@
 //! ```
 
 mod estimate;
+mod local;
 mod machine;
 mod model;
 mod regress;
@@ -21,6 +22,7 @@ mod terms;
 
 pub use estimate::{Estimate, Evidence, Source, normal_cdf};
 pub use machine::{Level, Machine, Traffic};
-pub use model::{CellKey, History, Model, Variant};
+pub use local::{Coordinates, Correction, Local};
+pub use model::{CellKey, History, Knowledge, Model, Variant, coordinates};
 pub use regress::{Belief, Fit, Prediction, Stats, t90};
 pub use terms::{MAX_TERMS, Terms};

@@ -1,7 +1,11 @@
 //! The learned model: one regression per (kernel, parameters, op, element type, layout), each leaning
-//! on a pool shared by the kernel's other ops, blended with the history of exact workloads.
+//! on a pool shared by the kernel's other ops, corrected locally, blended with the history of exact workloads.
+//!
+//! Structure first, then detail: a calibration's samples settle the regressions ([`Model::refit`]); from then
+//! on a regression stays, and every sample refines the local corrections around it.
 
 use super::estimate::{Estimate, Evidence, Source};
+use super::local::{Coordinates, Local};
 use super::regress::{Belief, Fit, Stats, t90};
 use super::terms::Terms;
 use crate::dtype::DType;
@@ -52,7 +56,24 @@ impl CellKey {
 struct Cell {
     stats: Stats,
     fit: OnceLock<Fit>,
+    /// Whether the regression is settled; samples then go to `local`.
+    settled: bool,
+    local: Local,
 }
+
+/// A sample of the calibration under way, kept until its regressions are settled.
+struct Sample {
+    key: CellKey,
+    at: Coordinates,
+    terms: Terms,
+    seconds: f64,
+    weight: f64,
+}
+
+/// Samples kept between two settlings; later ones only reach the regressions.
+const SAMPLES: usize = 200_000;
+/// Samples a regression needs before it can be settled.
+const SETTLED_FROM: u64 = 3;
 
 /// Running mean and variance of ln t for one exact workload and variant.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -83,6 +104,9 @@ impl History {
     }
 }
 
+/// A prediction is never surer than 2.5%: runs of one process differ from those of the next by that much.
+const FLOOR: f64 = 6.25e-4;
+
 /// Exact workloads remembered at most; the oldest half goes when it is full.
 const HISTORY_CAPACITY: usize = 16_384;
 
@@ -93,6 +117,7 @@ pub struct Model {
     history: HashMap<(u64, Variant), (u64, History)>,
     clock: u64,
     changes: u64,
+    samples: Vec<Sample>,
 }
 
 impl Model {
@@ -100,17 +125,31 @@ impl Model {
     /// (1: as learned).
     pub fn estimate(&self, variant: Variant, w: &Workload, hash: u64, terms: &Terms, speed: f64, scratch: u64) -> Estimate {
         let key = CellKey::of(variant, w);
-        let (p, samples, source, range) = if let Some((fit, stats)) = self.fit(&key) {
-            (fit.predict(terms), stats.samples, Source::Model, stats.range)
-        } else if let Some((fit, stats)) = self.fit(&key.pool()) {
-            (fit.unseen().predict(terms), 0, Source::Pool, stats.range)
-        } else {
-            (prior_fit().predict(terms), 0, Source::Prior, None)
+        let at = coordinates(w);
+        let pool = self.fit(&key.pool());
+        let (p, cell, source) = match (self.fit(&key), pool) {
+            (Some((fit, cell)), _) => (fit.predict(terms), Some(cell), Source::Model),
+            (None, Some((fit, cell))) => (fit.unseen().predict(terms), Some(cell), Source::Pool),
+            (None, None) => (prior_fit().predict(terms), None, Source::Prior),
         };
-        let at = terms.total().max(1e-12).ln();
+        let samples = if source == Source::Model { cell.map_or(0, |c| c.stats.samples) } else { 0 };
+        let size = terms.total().max(1e-12).ln();
         // Half an e-fold beyond the sizes seen is still near; further is said to be extrapolation.
-        let extrapolated = range.is_none_or(|(a, b)| at < a - 0.5 || at > b + 0.5);
+        let range = cell.and_then(|c| c.stats.range);
+        let extrapolated = range.is_none_or(|(a, b)| size < a - 0.5 || size > b + 0.5);
         let (mut ln, mut spread, dof) = (p.seconds.ln(), p.spread, p.dof);
+        if let Some(cell) = cell.filter(|c| c.settled) {
+            // An op with few samples of its own leans on what its kernel's other ops have shown here.
+            let lean = match (source, pool) {
+                (Source::Model, Some((_, pool))) => {
+                    pool.local.at(&at, 0.0, 0.0).mean / (1.0 + cell.stats.samples as f64 / 8.0)
+                }
+                _ => 0.0,
+            };
+            let c = cell.local.at(&at, lean, spread * spread);
+            ln += c.mean;
+            spread = (c.variance + FLOOR).sqrt();
+        }
         let mut evidence = Evidence { source, samples, exact: 0, extrapolated };
         if let Some((_, h)) = self.history.get(&(hash, variant)) {
             let (vm, vh) = (spread * spread, h.variance());
@@ -145,8 +184,9 @@ impl Model {
             return;
         }
         let key = CellKey::of(variant, w);
-        self.add(key.pool(), terms, seconds, weight);
-        self.add(key, terms, seconds, weight);
+        let at = coordinates(w);
+        self.add(key.pool(), &at, terms, seconds, weight);
+        self.add(key, &at, terms, seconds, weight);
         if weight >= 1.0 {
             self.clock += 1;
             let clock = self.clock;
@@ -165,14 +205,27 @@ impl Model {
         self.changes
     }
 
-    fn add(&mut self, key: CellKey, terms: &Terms, seconds: f64, weight: f64) {
+    fn add(&mut self, key: CellKey, at: &Coordinates, terms: &Terms, seconds: f64, weight: f64) {
         self.changes += 1;
+        if let Some((fit, cell)) = self.fit(&key)
+            && cell.settled
+        {
+            let residual = (seconds / fit.predict(terms).seconds).ln();
+            if let Some(cell) = self.cells.get_mut(&key) {
+                cell.local.add(at, residual, weight);
+                cell.stats.samples += 1;
+            }
+            return;
+        }
         let cell = self.cells.entry(key).or_default();
         cell.stats.add(terms, seconds, weight);
         cell.fit = OnceLock::new();
+        if self.samples.len() < SAMPLES {
+            self.samples.push(Sample { key, at: *at, terms: *terms, seconds, weight });
+        }
     }
 
-    fn fit(&self, key: &CellKey) -> Option<(&Fit, &Stats)> {
+    fn fit(&self, key: &CellKey) -> Option<(&Fit, &Cell)> {
         let cell = self.cells.get(key)?;
         let fit = cell.fit.get_or_init(|| {
             let belief = match key.op.and_then(|_| self.fit(&key.pool())) {
@@ -181,19 +234,32 @@ impl Model {
             };
             Fit::new(&cell.stats, &belief)
         });
-        Some((fit, &cell.stats))
+        Some((fit, cell))
     }
 
-    /// Refits every cell to its pool as it stands now: after calibration, when pools have settled.
+    /// Settles every regression with samples enough, and turns what they leave unexplained into local
+    /// corrections: at the end of a calibration.
     pub fn refit(&mut self) {
-        self.cells.values_mut().for_each(|c| c.fit = OnceLock::new());
+        for cell in self.cells.values_mut().filter(|c| !c.settled) {
+            cell.fit = OnceLock::new();
+            cell.settled = cell.stats.samples >= SETTLED_FROM;
+        }
+        for s in std::mem::take(&mut self.samples) {
+            let Some((fit, true)) = self.fit(&s.key).map(|(f, c)| (f, c.settled)) else {
+                self.samples.push(s);
+                continue;
+            };
+            let residual = (s.seconds / fit.predict(&s.terms).seconds).ln();
+            if let Some(cell) = self.cells.get_mut(&s.key) {
+                cell.local.add(&s.at, residual, s.weight);
+            }
+        }
     }
 
-    /// Puts remembered statistics in, on top of what is there.
-    pub fn restore(&mut self, key: CellKey, stats: &Stats) {
-        let cell = self.cells.entry(key).or_default();
-        cell.stats.merge(stats);
-        cell.fit = OnceLock::new();
+    /// Puts remembered knowledge in: replaces what is there, if anything is.
+    pub fn restore(&mut self, key: CellKey, knowledge: Knowledge) {
+        let Knowledge { stats, local, settled } = knowledge;
+        self.cells.insert(key, Cell { stats, fit: OnceLock::new(), settled, local });
     }
 
     /// Puts remembered history of one exact workload in.
@@ -202,12 +268,13 @@ impl Model {
         self.history.insert((hash, variant), (self.clock, history));
     }
 
-    /// Every regression's statistics.
-    pub fn cells(&self) -> impl Iterator<Item = (CellKey, &Stats)> {
-        self.cells.iter().map(|(k, c)| (*k, &c.stats))
+    /// Everything known, cell by cell, to be written down.
+    pub fn cells(&self) -> impl Iterator<Item = (CellKey, Knowledge)> {
+        let copy = |c: &Cell| Knowledge { stats: c.stats.clone(), local: c.local.clone(), settled: c.settled };
+        self.cells.iter().map(move |(k, c)| (*k, copy(c)))
     }
 
-    /// Samples behind one cell.
+    /// Samples behind one cell, settled or not.
     pub fn samples(&self, key: &CellKey) -> u64 {
         self.cells.get(key).map_or(0, |c| c.stats.samples)
     }
@@ -225,8 +292,74 @@ impl Model {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.changes += 1;
+        self.samples.clear();
         self.cells.clear();
         self.history.clear();
+    }
+}
+
+/// What one cell knows, for wisdom.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Knowledge {
+    /// The regression's statistics.
+    pub stats: Stats,
+    /// Local corrections.
+    pub local: Local,
+    /// Whether the regression is settled.
+    pub settled: bool,
+}
+
+impl Knowledge {
+    /// As bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let stats = self.stats.to_bytes();
+        let mut out = vec![u8::from(self.settled)];
+        out.extend((stats.len() as u32).to_le_bytes());
+        out.extend(stats);
+        out.extend(self.local.to_bytes());
+        out
+    }
+
+    /// From [`Knowledge::to_bytes`]; `None` if they are not that.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Knowledge> {
+        let (&settled, rest) = bytes.split_first()?;
+        let (len, rest) = rest.split_first_chunk::<4>()?;
+        let (stats, local) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        let (stats, local) = (Stats::from_bytes(stats)?, Local::from_bytes(local)?);
+        (settled <= 1).then_some(Knowledge { stats, local, settled: settled == 1 })
+    }
+
+    /// The same with less say: for data of an older driver or kernel revision.
+    pub fn faded(self, keep: f64) -> Knowledge {
+        Knowledge { stats: self.stats.faded(keep), local: Local::default(), settled: false }
+    }
+}
+
+/// Where a workload lies among others of its op: logs of the sizes its time depends on.
+pub fn coordinates(w: &Workload) -> Coordinates {
+    let ln = |n: usize| (n.max(1) as f64).ln();
+    match w.class() {
+        OpClass::MatMul => w.matmul_dims().map_or([0.0; 3], |(b, m, k, n)| [ln(b * m), ln(k), ln(n)]),
+        OpClass::Reduce => match w.reduce_dims() {
+            Some((outer, reduced, inner)) => [ln(outer), ln(reduced), ln(inner)],
+            None => [ln(w.inputs()[0].elements()), 0.0, 0.0],
+        },
+        OpClass::Custom => {
+            let dims = &w.inputs()[0].dims;
+            std::array::from_fn(|i| dims.get(i).map_or(0.0, |d| ln(*d)))
+        }
+        OpClass::Move | OpClass::Conv => {
+            let dims = &w.inputs()[0].dims;
+            let last = dims.last().copied().unwrap_or(1);
+            [ln(w.inputs()[0].elements() / last.max(1)), ln(last), 0.0]
+        }
+        OpClass::Unary | OpClass::Binary | OpClass::Ternary if w.layout() == Layout::Contiguous => {
+            [ln(w.output().elements()), 0.0, 0.0]
+        }
+        OpClass::Unary | OpClass::Binary | OpClass::Ternary => {
+            let last = w.output().dims.last().copied().unwrap_or(1);
+            [ln(w.output().elements()), ln(last), 0.0]
+        }
     }
 }
 

@@ -54,22 +54,6 @@ impl Stats {
         self.range = Some(self.range.map_or((at, at), |(a, b)| (a.min(at), b.max(at))));
     }
 
-    /// Joins what another process learned.
-    pub fn merge(&mut self, other: &Stats) {
-        for i in 0..MAX_TERMS {
-            self.moment[i] += other.moment[i];
-            for j in 0..MAX_TERMS {
-                self.gram[i][j] += other.gram[i][j];
-            }
-        }
-        self.weight += other.weight;
-        self.samples += other.samples;
-        self.range = match (self.range, other.range) {
-            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-            (a, b) => a.or(b),
-        };
-    }
-
     /// As bytes: the terms in use only, little-endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let used = (0..MAX_TERMS).rev().find(|&i| self.gram[i][i] != 0.0).map_or(0, |i| i + 1);

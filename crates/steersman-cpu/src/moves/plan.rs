@@ -103,6 +103,15 @@ pub(super) fn loops(w: &Workload) -> Option<Loops> {
 impl Plan {
     /// The plan of a workload; `None` if it is no move.
     pub fn of(w: &Workload) -> Option<Plan> {
+        if let (Op::Transpose { .. }, &[down, across]) = (w.op(), &w.inputs()[0].dims[..]) {
+            // The usual case, and for tiny matrices the plan would cost more than the move.
+            let turned = matches!(w.op(), Op::Transpose { perm } if perm.get(0) == 1);
+            if turned && down > 1 && across > 1 && w.inputs()[0].is_contiguous() && w.output().is_contiguous()
+            {
+                let m = Matrix { down, across, from: across as isize, to: down as isize };
+                return Some(Plan { around: Loops::default(), core: Core::Matrix(m), from: 0, to: 0 });
+            }
+        }
         let (mut from, mut to) = (0, 0);
         let mut all = Loops::default();
         for &l in loops(w)?.as_slice().iter().filter(|l| l.n != 1) {

@@ -3,6 +3,8 @@
 //! A tile is built in a buffer and then written line by line. Written directly, the lines of a matrix
 //! whose rows are a power of two apart would push each other out of the cache before they are full.
 
+use crate::isa::Isa;
+
 /// How results are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stores {
@@ -28,28 +30,38 @@ pub(super) struct Buffer(pub std::mem::MaybeUninit<[u8; LINE * LINE]>);
 
 /// Elements by their size.
 pub(super) trait Element: Copy + Send + Sync + 'static {
-    /// Elements in 16 bytes.
-    const LANES: usize;
+    /// Elements along the side of what [`Element::small`] turns round.
+    fn lanes<I: Isa>() -> usize;
 
-    /// Turns round `LANES` × `LANES` elements. Strides are in elements.
+    /// Turns round as many rows of as many elements. Strides are in elements.
     ///
     /// # Safety
-    /// Both must be valid for as many rows of as many elements.
-    unsafe fn small(x: *const Self, from: isize, y: *mut Self, to: isize);
+    /// Both must be valid for them.
+    unsafe fn small<I: Isa>(x: *const Self, from: isize, y: *mut Self, to: isize);
 }
 
-/// Interleaves the halves of rows until rows are columns: log2(`n`) rounds.
 macro_rules! element {
-    ($t:ty, $n:literal, $low:ident, $high:ident) => {
+    ($t:ty, $n:literal, $low:ident, $high:ident $(, $wide_n:literal, $wide:ident)?) => {
         impl Element for $t {
-            const LANES: usize = $n;
+            #[inline(always)]
+            fn lanes<I: Isa>() -> usize {
+                $(if cfg!(target_arch = "x86_64") && I::VECTOR_BYTES >= 32 {
+                    return $wide_n;
+                })?
+                $n
+            }
 
             #[inline(always)]
-            unsafe fn small(x: *const $t, from: isize, y: *mut $t, to: isize) {
+            unsafe fn small<I: Isa>(x: *const $t, from: isize, y: *mut $t, to: isize) {
                 #[cfg(target_arch = "x86_64")]
-                // SAFETY: SSE2 is part of x86-64; the caller vouches for the pointers.
+                // SAFETY: SSE2 is part of x86-64, AVX2 of levels this wide; the caller vouches for the
+                // pointers.
                 unsafe {
                     use std::arch::x86_64::*;
+                    $(if I::VECTOR_BYTES >= 32 {
+                        return avx2::$wide(x, from, y, to);
+                    })?
+                    // Interleaving the halves log2(n) times makes columns of rows.
                     let mut rows = [_mm_setzero_si128(); $n];
                     for (i, row) in rows.iter_mut().enumerate() {
                         *row = _mm_loadu_si128(x.offset(i as isize * from) as *const __m128i);
@@ -89,15 +101,68 @@ macro_rules! element {
 
 element!(u8, 16, _mm_unpacklo_epi8, _mm_unpackhi_epi8);
 element!(u16, 8, _mm_unpacklo_epi16, _mm_unpackhi_epi16);
-element!(u32, 4, _mm_unpacklo_epi32, _mm_unpackhi_epi32);
-element!(u64, 2, _mm_unpacklo_epi64, _mm_unpackhi_epi64);
+element!(u32, 4, _mm_unpacklo_epi32, _mm_unpackhi_epi32, 8, eight);
+element!(u64, 2, _mm_unpacklo_epi64, _mm_unpackhi_epi64, 4, four);
+
+/// Squares of 32-byte rows. Interleaving works within 16-byte halves, so halves are swapped last.
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::*;
+
+    #[inline(always)]
+    pub unsafe fn eight(x: *const u32, from: isize, y: *mut u32, to: isize) {
+        // SAFETY: the caller has AVX2 and vouches for eight rows of eight.
+        unsafe {
+            let r = |i: isize| _mm256_loadu_si256(x.offset(i * from) as *const __m256i);
+            let r = [r(0), r(1), r(2), r(3), r(4), r(5), r(6), r(7)];
+            let mut s = r;
+            for i in 0..4 {
+                s[2 * i] = _mm256_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+                s[2 * i + 1] = _mm256_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+            }
+            let mut t = s;
+            for h in [0, 4] {
+                t[h] = _mm256_unpacklo_epi64(s[h], s[h + 2]);
+                t[h + 1] = _mm256_unpackhi_epi64(s[h], s[h + 2]);
+                t[h + 2] = _mm256_unpacklo_epi64(s[h + 1], s[h + 3]);
+                t[h + 3] = _mm256_unpackhi_epi64(s[h + 1], s[h + 3]);
+            }
+            for i in 0..4 {
+                let low = _mm256_permute2x128_si256::<0x20>(t[i], t[i + 4]);
+                let high = _mm256_permute2x128_si256::<0x31>(t[i], t[i + 4]);
+                _mm256_storeu_si256(y.offset(i as isize * to) as *mut __m256i, low);
+                _mm256_storeu_si256(y.offset((i as isize + 4) * to) as *mut __m256i, high);
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub unsafe fn four(x: *const u64, from: isize, y: *mut u64, to: isize) {
+        // SAFETY: the caller has AVX2 and vouches for four rows of four.
+        unsafe {
+            let r = |i: isize| _mm256_loadu_si256(x.offset(i * from) as *const __m256i);
+            let (a, b, c, d) = (r(0), r(1), r(2), r(3));
+            let (p, q) = (_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+            let (s, t) = (_mm256_unpacklo_epi64(c, d), _mm256_unpackhi_epi64(c, d));
+            let out = [
+                _mm256_permute2x128_si256::<0x20>(p, s),
+                _mm256_permute2x128_si256::<0x20>(q, t),
+                _mm256_permute2x128_si256::<0x31>(p, s),
+                _mm256_permute2x128_si256::<0x31>(q, t),
+            ];
+            for (i, row) in out.into_iter().enumerate() {
+                _mm256_storeu_si256(y.offset(i as isize * to) as *mut __m256i, row);
+            }
+        }
+    }
+}
 
 /// Turns round one tile: `LINE` bytes of as many rows as a line has elements.
 ///
 /// # Safety
 /// Both must be valid for the tile; for streaming stores each output row must begin at a line.
 #[inline(always)]
-pub(super) unsafe fn whole<E: Element, const STREAM: bool>(
+pub(super) unsafe fn whole<I: Isa, E: Element, const STREAM: bool>(
     buffer: &mut Buffer,
     x: *const E,
     from: isize,
@@ -112,10 +177,15 @@ pub(super) unsafe fn whole<E: Element, const STREAM: bool>(
         while i < side {
             let mut j = 0;
             while j < side {
-                E::small(x.offset(i as isize * from).add(j), from, line.add(j * side + i), side as isize);
-                j += E::LANES;
+                E::small::<I>(
+                    x.offset(i as isize * from).add(j),
+                    from,
+                    line.add(j * side + i),
+                    side as isize,
+                );
+                j += E::lanes::<I>();
             }
-            i += E::LANES;
+            i += E::lanes::<I>();
         }
         for row in 0..side {
             put::<STREAM>(line.add(row * side) as *const u8, y.offset(row as isize * to) as *mut u8);
@@ -144,6 +214,19 @@ pub(super) unsafe fn put<const STREAM: bool>(x: *const u8, y: *mut u8) {
     }
 }
 
+/// Asks for the lines of a tile that comes soon: rows far apart are more than the hardware foresees.
+#[inline(always)]
+pub(super) fn soon<E: Element>(x: *const E, from: isize) {
+    #[cfg(target_arch = "x86_64")]
+    for row in 0..(LINE / size_of::<E>()) as isize {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch of any address is harmless.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(x.wrapping_offset(row * from) as *const i8) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (x, from);
+}
+
 /// Makes streamed lines visible to other threads.
 #[inline]
 pub(super) fn fence() {
@@ -159,20 +242,21 @@ pub(super) fn fence() {
 /// # Safety
 /// Both must be valid for `down` × `across` elements.
 #[inline(always)]
-pub(super) unsafe fn part<E: Element>(
+pub(super) unsafe fn part<I: Isa, E: Element>(
     (down, across): (usize, usize),
     x: *const E,
     from: isize,
     y: *mut E,
     to: isize,
 ) {
-    let (fit_down, fit_across) = (down / E::LANES * E::LANES, across / E::LANES * E::LANES);
+    let (fit_down, fit_across) =
+        (down / E::lanes::<I>() * E::lanes::<I>(), across / E::lanes::<I>() * E::lanes::<I>());
     // SAFETY: the caller's promise.
     unsafe {
-        for i in (0..fit_down).step_by(E::LANES) {
-            for j in (0..fit_across).step_by(E::LANES) {
+        for i in (0..fit_down).step_by(E::lanes::<I>()) {
+            for j in (0..fit_across).step_by(E::lanes::<I>()) {
                 let out = y.offset(j as isize * to).add(i);
-                E::small(x.offset(i as isize * from).add(j), from, out, to);
+                E::small::<I>(x.offset(i as isize * from).add(j), from, out, to);
             }
         }
         for j in 0..across {

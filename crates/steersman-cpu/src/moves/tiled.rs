@@ -4,6 +4,8 @@ use super::plan::{Core, Matrix, Plan};
 use super::runs;
 use super::tile::{self, Buffer, Element, LINE, Stores};
 use crate::context::Context;
+use crate::isa::{Body, Isa, Level};
+use std::marker::PhantomData;
 use std::ops::Range;
 use steersman_core::Op;
 use steersman_core::cost::{Machine, Terms, Traffic};
@@ -13,11 +15,12 @@ use steersman_core::{Address, DeviceId, Io, Kernel, KernelError, ParamList, Para
 pub(super) struct TiledKernel {
     ctx: Context,
     stores: Stores,
+    level: Level,
 }
 
 impl TiledKernel {
     pub fn new(ctx: &Context, stores: Stores) -> TiledKernel {
-        TiledKernel { ctx: ctx.clone(), stores }
+        TiledKernel { ctx: ctx.clone(), stores, level: Level::best() }
     }
 }
 
@@ -26,7 +29,9 @@ const STREAM_FROM: usize = 1 << 20;
 /// Elements from which more than one thread is worth a try.
 const SPLIT_FROM: usize = 4096;
 /// Tiles along each side of a block: the pages of one block's rows fit the first-level TLB.
-const BLOCK: usize = 4;
+const BLOCK: usize = 8;
+/// Tiles to look ahead.
+const AHEAD: usize = 2;
 
 impl Kernel for TiledKernel {
     fn name(&self) -> &str {
@@ -135,9 +140,8 @@ impl TiledKernel {
     ) -> bool {
         let work = Work { plan, input, output };
         let units = work.units::<E>();
-        // SAFETY: the units are the plan's own.
-        let some = |range: Range<usize>| unsafe {
-            work.some::<E, STREAM>(range);
+        let some = |units: Range<usize>| {
+            self.level.dispatch(Share::<E, STREAM> { work, units, of: PhantomData });
             if STREAM {
                 tile::fence();
             }
@@ -151,7 +155,24 @@ impl TiledKernel {
     }
 }
 
+/// Some of the work, compiled for each instruction set.
+struct Share<'a, E, const STREAM: bool> {
+    work: Work<'a>,
+    units: Range<usize>,
+    of: PhantomData<E>,
+}
+
+impl<E: Element, const STREAM: bool> Body for Share<'_, E, STREAM> {
+    type Out = ();
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        // SAFETY: the units are the plan's own.
+        unsafe { self.work.some::<I, E, STREAM>(self.units) }
+    }
+}
+
 /// A plan with its operands.
+#[derive(Clone, Copy)]
 struct Work<'a> {
     plan: &'a Plan,
     input: Address,
@@ -174,7 +195,8 @@ impl Work<'_> {
     }
 
     /// Does a range of the pieces.
-    unsafe fn some<E: Element, const STREAM: bool>(&self, units: Range<usize>) {
+    #[inline(always)]
+    unsafe fn some<I: Isa, E: Element, const STREAM: bool>(&self, units: Range<usize>) {
         let Plan { around, core, from, to } = self.plan;
         // SAFETY: pieces lie within the plan's loops, for which the kernel's caller vouches.
         unsafe {
@@ -193,7 +215,7 @@ impl Work<'_> {
                     for unit in units {
                         let (from, to) = around.offset(unit / (down * across));
                         let (i, j) = (unit % (down * across) / across, unit % across);
-                        block::<E, STREAM>(&mut buffer, m, (i, j), x.offset(from), y.offset(to));
+                        block::<I, E, STREAM>(&mut buffer, m, (i, j), x.offset(from), y.offset(to));
                     }
                 }
                 Core::Scattered => {}
@@ -212,7 +234,8 @@ fn blocks<E: Element>(m: Matrix) -> (usize, usize) {
 }
 
 /// The block in row `i` and column `j` of blocks.
-unsafe fn block<E: Element, const STREAM: bool>(
+#[inline(always)]
+unsafe fn block<I: Isa, E: Element, const STREAM: bool>(
     buffer: &mut Buffer,
     m: Matrix,
     (i, j): (usize, usize),
@@ -229,10 +252,13 @@ unsafe fn block<E: Element, const STREAM: bool>(
             unsafe {
                 let x = x.offset(r as isize * m.from).add(c);
                 let y = y.offset(c as isize * m.to).add(r);
+                if STREAM {
+                    tile::soon(x.wrapping_offset(AHEAD as isize * tile as isize * m.from), m.from);
+                }
                 if (down, across) == (tile, tile) {
-                    tile::whole::<E, STREAM>(buffer, x, m.from, y, m.to);
+                    tile::whole::<I, E, STREAM>(buffer, x, m.from, y, m.to);
                 } else {
-                    tile::part((down, across), x, m.from, y, m.to);
+                    tile::part::<I, E>((down, across), x, m.from, y, m.to);
                 }
             }
         }

@@ -23,7 +23,8 @@
 //! How exact the vectorised ones are: sums of n floats differ from the true sum by at most 32 ε Σ|x|,
 //! whatever n is (ε: the unit of f32 for f32, f16 and bf16 before the result is rounded, of f64 for f64);
 //! products by n ε; variances, computed in f64, by the rounding of the result for the narrower types.
-//! A partial sum of f32 or square of f16's may overflow where the whole would not. The rest is exact.
+//! A partial sum of f32 may overflow where the whole would not, and a partial product vanish before it meets
+//! an infinity. The rest is exact.
 
 mod arg;
 mod choose;

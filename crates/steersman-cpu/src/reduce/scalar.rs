@@ -132,10 +132,10 @@ unsafe fn float<T: Float>(w: &Workload, kind: ReduceOp, io: Io<'_>) {
                 position(&mut xs.map(T::wide), |x, best| x > best)
             }),
             ReduceOp::Any => {
-                each(w, io, |xs: &mut dyn Iterator<Item = T>| xs.map(|x| x.wide() != 0.0).any(|t| t))
+                each(w, io, |mut xs: &mut dyn Iterator<Item = T>| Iterator::any(&mut xs, |x| x.wide() != 0.0))
             }
             ReduceOp::All => {
-                each(w, io, |xs: &mut dyn Iterator<Item = T>| xs.map(|x| x.wide() != 0.0).all(|t| t))
+                each(w, io, |mut xs: &mut dyn Iterator<Item = T>| Iterator::all(&mut xs, |x| x.wide() != 0.0))
             }
         }
     }
@@ -182,10 +182,10 @@ unsafe fn integer<T: Copy + Ord + Into<i64>>(w: &Workload, kind: ReduceOp, io: I
             ReduceOp::ArgMin => each(w, io, |xs: &mut dyn Iterator<Item = T>| position(xs, |x, b| x < b)),
             ReduceOp::ArgMax => each(w, io, |xs: &mut dyn Iterator<Item = T>| position(xs, |x, b| x > b)),
             ReduceOp::Any => {
-                each(w, io, |xs: &mut dyn Iterator<Item = T>| xs.map(|x| x.into() != 0).any(|t| t))
+                each(w, io, |mut xs: &mut dyn Iterator<Item = T>| Iterator::any(&mut xs, |x| x.into() != 0))
             }
             ReduceOp::All => {
-                each(w, io, |xs: &mut dyn Iterator<Item = T>| xs.map(|x| x.into() != 0).all(|t| t))
+                each(w, io, |mut xs: &mut dyn Iterator<Item = T>| Iterator::all(&mut xs, |x| x.into() != 0))
             }
             // A workload refuses these over no elements, and the rest of this list over integers.
             _ => each(w, io, |xs: &mut dyn Iterator<Item = T>| {

@@ -139,10 +139,33 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// The loops over an array without gaps. Most reductions are such, and tiny ones would spend more time
+    /// on sorting loops than on elements.
+    #[inline]
+    fn dense(kind: ReduceOp, (outer, length, inner): (usize, usize, usize)) -> Shape {
+        let (mut kept, mut reduced) = (Loops::default(), Loops::default());
+        let (step, wide) = ((length * inner) as isize, inner as isize);
+        if outer != 1 {
+            kept.push(Loop { n: outer, from: step, to: wide, reduced: false });
+        }
+        let (at, last) = if inner == 1 {
+            (Inner::Row, Loop { n: length, from: 1, to: 0, reduced: true })
+        } else {
+            if length != 1 {
+                reduced.push(Loop { n: length, from: wide, to: 0, reduced: true });
+            }
+            (Inner::Column, Loop { n: inner, from: 1, to: 1, reduced: false })
+        };
+        Shape { kind, kept, reduced, inner: at, last, length, from: 0, to: 0 }
+    }
+
     /// The loops of a workload; `None` if it is no reduction.
     pub fn of(w: &Workload) -> Option<Shape> {
         let Op::Reduce { kind, axes } = w.op() else { return None };
         let (input, output) = (&w.inputs()[0], w.output());
+        if let Some(dims) = w.reduce_dims().filter(|_| input.is_contiguous() && output.is_contiguous()) {
+            return Some(Shape::dense(kind, dims));
+        }
         let ordered = matches!(kind, ReduceOp::ArgMin | ReduceOp::ArgMax);
         let mut loops = Loops::default();
         let (mut length, mut from, mut to, mut next_kept) = (1, 0, 0, 0);

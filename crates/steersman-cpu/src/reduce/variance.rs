@@ -61,6 +61,8 @@ fn lanes<T: Float>(block: &[T], step: impl Fn(f64, T) -> f64) -> f64 {
             *a = step(*a, x);
         }
     }
+    // Through memory, so that the loop above keeps its lanes in registers.
+    let mut acc = std::hint::black_box(acc);
     for (a, &x) in acc.iter_mut().zip(chunks.remainder()) {
         *a = step(*a, x);
     }
