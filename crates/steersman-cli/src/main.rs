@@ -1,1 +1,28 @@
-fn main() {}
+//! `steer`: shows, measures and explains what Steersman chooses on this machine.
+
+mod args;
+mod command;
+mod count;
+mod exit;
+mod interrupt;
+mod npy;
+mod open;
+mod paint;
+mod progress;
+mod screen;
+mod table;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Counts, so that `steer bench decide` can tell whether a hit allocates.
+#[global_allocator]
+static ALLOCATOR: count::Counting = count::Counting;
+
+fn main() -> ExitCode {
+    // A usage error prints itself to standard error and exits with 2; help and version exit with 0.
+    match command::run(args::Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

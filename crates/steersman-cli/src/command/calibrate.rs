@@ -1,0 +1,63 @@
+//! `steer calibrate`: measure this machine and remember it.
+
+use crate::exit::{Failure, Outcome};
+use crate::progress::Bar;
+use crate::screen::{Screen, note};
+use crate::{interrupt, open};
+use std::ops::ControlFlow;
+use std::time::Duration;
+use steersman::{Calibrate, CalibrationReport, Runtime};
+use steersman_core::Seconds;
+use steersman_core::wisdom::Mode;
+
+pub fn run(screen: &Screen, quick: bool, refresh: bool, budget: Option<Duration>) -> Outcome {
+    let runtime = open::runtime()?;
+    if runtime.knobs().frozen {
+        return Err(Failure::input(
+            "the knob frozen forbids learning; unset STEERSMAN_FROZEN (`steer knobs` says who set it) to calibrate",
+        ));
+    }
+    let report = calibrate(&runtime, &Calibrate { quick, refresh, budget })?;
+    if screen.json {
+        screen.data(&report)?;
+    } else {
+        screen.line(&summary(&runtime, &report))?;
+    }
+    if report.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Calibrates in front of the user. Ctrl-C ends it early; what was learned is saved either way.
+pub fn calibrate(runtime: &Runtime, how: &Calibrate) -> Result<CalibrationReport, Failure> {
+    interrupt::listen();
+    let heard = runtime.notices().len();
+    let mut bar = Bar::new();
+    let report = runtime.calibrate(how, &mut |step| {
+        bar.show(step.done, Some(step.left), &step.phase);
+        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    bar.clear();
+    open::tell_notices(runtime, heard);
+    let report = report?;
+    for (kernel, why) in &report.quarantined {
+        note("warning", &format!("{kernel} is put into quarantine: {why}"));
+    }
+    Ok(report)
+}
+
+fn summary(runtime: &Runtime, r: &CalibrationReport) -> String {
+    let how = if r.interrupted { "interrupted after" } else { "calibrated in" };
+    let kept = match (runtime.wisdom().mode(), runtime.wisdom().path()) {
+        (Mode::Disk, Some(path)) => format!("kept in {}", path.display()),
+        _ => "kept in memory only, until this command ends".to_string(),
+    };
+    let skipped = match r.skipped.len() {
+        0 => String::new(),
+        n => format!(", {n} workloads passed over"),
+    };
+    format!(
+        "{how} {}: {} samples of {} workloads{skipped}, {kept}",
+        Seconds(r.seconds),
+        r.samples,
+        r.workloads
+    )
+}

@@ -1,0 +1,100 @@
+//! `steer devices`: what this machine has, and how fast it was found to be.
+
+use crate::exit::Outcome;
+use crate::open;
+use crate::paint::Ink;
+use crate::screen::Screen;
+use crate::table::{
+    Column::{Left, Right},
+    Table,
+};
+use serde_json::json;
+use steersman::Runtime;
+use steersman_core::cost::{Level, Machine};
+use steersman_core::units::si;
+use steersman_core::{Bytes, Device, Seconds};
+
+pub fn run(screen: &Screen) -> Outcome {
+    let runtime = open::runtime()?;
+    let devices = runtime.engine().devices();
+    if screen.json {
+        let list: Vec<_> = devices.iter().enumerate().map(|(i, d)| as_json(&runtime, i, d)).collect();
+        return screen.data(&json!({ "calibrated": runtime.calibrated(), "devices": list }));
+    }
+    for (i, d) in devices.iter().enumerate() {
+        screen.print(&as_text(screen, &runtime, i, d))?;
+    }
+    Ok(())
+}
+
+/// One line for a heading: part, threads, instruction sets, memory.
+pub fn heading(d: &Device) -> String {
+    let memory = d.identity.memory.map_or("unknown memory".into(), |m| Bytes(m).to_string());
+    let i = &d.identity;
+    format!("{}, {} threads, {}, {memory}", i.part, i.parallelism, i.isa.join(" "))
+}
+
+fn kernels(runtime: &Runtime, device: usize) -> Vec<String> {
+    let of = runtime.engine().registry().iter().filter(|(_, k)| k.device().0 as usize == device);
+    of.map(|(_, k)| k.name().to_string()).collect()
+}
+
+fn as_json(runtime: &Runtime, index: usize, d: &Device) -> serde_json::Value {
+    let i = &d.identity;
+    let host = (i.family == "cpu").then(|| runtime.cpu().host.as_ref());
+    json!({
+        "family": i.family, "part": i.part, "driver": i.driver, "memory_bytes": i.memory,
+        "parallelism": i.parallelism, "isa": i.isa,
+        "fingerprint": format!("{:016x}", i.fingerprint()),
+        "place": d.place.to_string(),
+        "host": host,
+        "rates": d.machine,
+        "kernels": kernels(runtime, index),
+    })
+}
+
+fn as_text(screen: &Screen, runtime: &Runtime, index: usize, d: &Device) -> String {
+    let i = &d.identity;
+    let mut out = format!("{}\n", screen.paint.ink(&heading(d), Ink::Bold));
+    let mut facts = Table::new(&[Left(""), Left("")]);
+    facts.row(["  family", &i.family]);
+    facts.row(["  system", &i.driver]);
+    facts.row(["  fingerprint", &format!("{:016x}", i.fingerprint())]);
+    facts.row(["  kernels", &kernels(runtime, index).len().to_string()]);
+    let handoff = d.machine.handoff.map_or("unknown".into(), |s| Seconds(s).to_string());
+    facts.row(["  thread hand-off", &handoff]);
+    let mut peaks: Vec<_> = d.machine.peak_f32.iter().collect();
+    peaks.sort_by(|a, b| a.1.total_cmp(b.1));
+    for (isa, rate) in peaks {
+        facts.row([format!("  peak {isa}"), format!("{} a core in f32", si(*rate, "flop/s"))]);
+    }
+    out += &facts.show(&screen.paint);
+    out += "\n";
+    out + &levels(screen, &d.machine)
+}
+
+fn levels(screen: &Screen, machine: &Machine) -> String {
+    if machine.levels.is_empty() {
+        return "  memory levels: unknown; `steer calibrate` measures them\n".to_string();
+    }
+    let most = machine.levels.iter().map(|l| l.copy.len()).max().unwrap_or(1);
+    let counts = if most > 1 { vec![1, most] } else { vec![1] };
+    let columns =
+        [Left("  level"), Right("holds"), Right("threads"), Right("read"), Right("copy"), Right("stream")];
+    let mut table = Table::new(&columns);
+    for level in &machine.levels {
+        for &threads in &counts {
+            table.row(level_row(level, threads));
+        }
+    }
+    table.show(&screen.paint)
+}
+
+fn level_row(l: &Level, threads: usize) -> [String; 6] {
+    let rate = |list: &[f64]| {
+        let found = list.get(threads - 1).copied().filter(|r| *r > 0.0);
+        found.map_or("unknown".to_string(), |r| si(r, "B/s"))
+    };
+    let holds = l.capacity.map_or(String::new(), |c| Bytes(c).to_string());
+    [format!("  {}", l.name), holds, threads.to_string(), rate(&l.read), rate(&l.copy), rate(&l.stream)]
+}

@@ -1,0 +1,175 @@
+//! `steer explain`: every candidate, what each would cost and why one is chosen.
+
+use crate::exit::Outcome;
+use crate::open;
+use crate::paint::Ink;
+use crate::screen::Screen;
+use crate::table::{
+    Column::{Left, Right},
+    Table,
+};
+use serde_json::json;
+use steersman::Runtime;
+use steersman_core::cost::{Estimate, Source};
+use steersman_core::units::si;
+use steersman_core::{Bytes, Candidate, Crossover, Explanation, NumericClass, Seconds, Workload};
+
+pub fn run(screen: &Screen, words: &[String], numerics: Option<NumericClass>) -> Outcome {
+    let runtime = open::runtime()?;
+    let w = open::workload(words, numerics, runtime.knobs())?;
+    let explanation = runtime.engine().explain(&w)?;
+    open::mention_calibration(&runtime);
+    if screen.json {
+        screen.data(&as_json(&runtime, &w, &explanation))
+    } else {
+        screen.print(&as_text(screen, &runtime, &w, &explanation))
+    }
+}
+
+/// Calls until a run is timed again: each thread asks for a measurement after so much expected run time.
+fn next_check(runtime: &Runtime, e: &Explanation) -> u64 {
+    let every = runtime.engine().settings().observe_every.0;
+    (every / e.decision.interval().0.0.max(1e-12)).ceil().clamp(1.0, 1e12) as u64
+}
+
+fn as_json(runtime: &Runtime, w: &Workload, e: &Explanation) -> serde_json::Value {
+    let name = |kernel: u16| runtime.engine().name(kernel);
+    let d = &e.decision;
+    let candidates: Vec<_> = e
+        .candidates
+        .iter()
+        .map(|c| {
+            let x = &c.estimate;
+            json!({
+                "id": open::name(runtime, c.variant),
+                "kernel": name(c.variant.kernel),
+                "threads": c.variant.params.threads,
+                "variant": c.variant.params.variant,
+                "chosen": c.variant == d.variant(),
+                "mean_s": x.mean, "low_s": x.low, "high_s": x.high,
+                "launch_s": x.launch, "move_s": x.moves, "work_s": x.work,
+                "spread": x.spread,
+                "scratch_bytes": x.scratch,
+                "evidence": x.evidence,
+            })
+        })
+        .collect();
+    let refused: Vec<_> =
+        e.refused.iter().map(|(k, why)| json!({ "kernel": name(*k), "reason": why.to_string() })).collect();
+    let crossovers: Vec<_> = e
+        .crossovers
+        .iter()
+        .map(|c| {
+            json!({
+                "dimension": c.dimension, "at": c.at, "above": c.above,
+                "winner": open::name(runtime, c.winner),
+            })
+        })
+        .collect();
+    json!({
+        "workload": w.to_string(),
+        "flops": w.flops(), "bytes": w.bytes(), "intensity": w.intensity(),
+        "numerics": w.numerics().to_string(),
+        "chosen": open::name(runtime, d.variant()),
+        "kernel": name(d.variant().kernel),
+        "threads": d.params().threads,
+        "variant": d.params().variant,
+        "predicted_s": d.predicted(), "low_s": d.interval().0, "high_s": d.interval().1,
+        "confidence": d.confidence(),
+        "reason": d.reason(),
+        "policy": e.policy,
+        "calibrated": runtime.calibrated(),
+        "candidates": candidates,
+        "refused": refused,
+        "crossovers": crossovers,
+        "next_check_calls": next_check(runtime, e),
+    })
+}
+
+fn as_text(screen: &Screen, runtime: &Runtime, w: &Workload, e: &Explanation) -> String {
+    let paint = &screen.paint;
+    let mut out = format!(
+        "{}      {}   {}   {:.2} flop/B\n\n",
+        paint.ink(&w.to_string(), Ink::Bold),
+        si(w.flops(), "flop"),
+        Bytes(w.bytes() as u64),
+        w.intensity()
+    );
+    out += &candidates(screen, runtime, e);
+    if !e.refused.is_empty() {
+        out += "\n";
+        let mut table = Table::new(&[Left(""), Left("")]);
+        for (kernel, why) in &e.refused {
+            table
+                .inked(Ink::Dim, [format!("  refused: {}", runtime.engine().name(*kernel)), why.to_string()]);
+        }
+        out += &table.show(paint);
+    }
+    let d = &e.decision;
+    out += &format!("\nchosen with {:.0}% confidence", d.confidence() * 100.0);
+    out += &format!(" ({} by the {} policy)", d.reason(), e.policy);
+    for c in &e.crossovers {
+        out += &format!("; {}", counterfactual(runtime, c));
+    }
+    if e.crossovers.is_empty() {
+        out += "; no other would win at any size";
+    }
+    if !runtime.knobs().frozen {
+        let calls = match next_check(runtime, e) {
+            1 => "on every call".to_string(),
+            n => format!("after {n} calls"),
+        };
+        out += &format!("; timed again {calls}");
+    }
+    out + "\n"
+}
+
+fn candidates(screen: &Screen, runtime: &Runtime, e: &Explanation) -> String {
+    let moves = e.candidates.iter().any(|c| c.estimate.moves.0 > 0.0);
+    let variants = e.candidates.iter().any(|c| c.variant.params.variant != 0);
+    let mut columns = vec![Left(""), Left("kernel"), Right("threads")];
+    columns.extend(variants.then_some(Right("variant")));
+    columns.extend([Right("estimate"), Left(""), Right("launch")]);
+    columns.extend(moves.then_some(Right("move")));
+    columns.extend([Right("work"), Left("evidence")]);
+    let mut table = Table::new(&columns);
+    for c in &e.candidates {
+        let chosen = c.variant == e.decision.variant();
+        let x = &c.estimate;
+        let mut cells =
+            vec![if chosen { "▸" } else { "" }.to_string(), runtime.engine().name(c.variant.kernel)];
+        cells.push(c.variant.params.threads.to_string());
+        cells.extend(variants.then(|| c.variant.params.variant.to_string()));
+        cells.extend([x.mean.to_string(), margin(x), x.launch.to_string()]);
+        cells.extend(moves.then(|| x.moves.to_string()));
+        cells.extend([x.work.to_string(), evidence(c)]);
+        table.inked(if chosen { Ink::Green } else { Ink::Plain }, cells);
+    }
+    table.show(&screen.paint)
+}
+
+/// `± 4%`; a skewed wide interval as its ends.
+fn margin(x: &Estimate) -> String {
+    let half = (x.high.0 - x.low.0) / 2.0 / x.mean.0.max(1e-12);
+    if half < 1.0 {
+        format!("± {:.0}%", half * 100.0)
+    } else {
+        format!("{} to {}", Seconds(x.low.0), x.high)
+    }
+}
+
+fn evidence(c: &Candidate) -> String {
+    let e = &c.estimate.evidence;
+    let text = match e.source {
+        Source::Prior => "none: from the machine's rates".to_string(),
+        Source::Pool => "other ops of this kernel".to_string(),
+        Source::Model => format!("{} samples near", e.samples),
+        Source::History => format!("{} runs of exactly this, {} samples near", e.exact, e.samples),
+    };
+    if e.extrapolated { text + ", extrapolated" } else { text }
+}
+
+fn counterfactual(runtime: &Runtime, c: &Crossover) -> String {
+    let sign = if c.above { '≥' } else { '≤' };
+    format!("{} would win from {} {sign} {}", open::name(runtime, c.winner), c.dimension, c.at)
+}

@@ -1,0 +1,167 @@
+//! `steer wisdom`: look at what has been learned, move it, forget it.
+
+use crate::args::WisdomCommand;
+use crate::exit::{Failure, Outcome};
+use crate::open;
+use crate::screen::{Screen, note};
+use crate::table::{
+    Column::{Left, Right},
+    Table,
+};
+use serde_json::json;
+use std::io::{self, BufRead, IsTerminal};
+use std::path::Path;
+use steersman::Runtime;
+use steersman_core::wisdom::{ImportReport, Mode, Scope, WisdomError};
+
+pub fn run(screen: &Screen, what: &WisdomCommand) -> Outcome {
+    let runtime = open::runtime()?;
+    match what {
+        WisdomCommand::Show => show(screen, &runtime),
+        WisdomCommand::Export { file } => export(screen, &runtime, file.as_deref()),
+        WisdomCommand::Import { file, dry_run } => {
+            let text = std::fs::read_to_string(file)
+                .map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
+            report(screen, runtime.wisdom().import(&text, *dry_run))
+        }
+        WisdomCommand::Merge { file } => report(screen, runtime.wisdom().merge(file)),
+        WisdomCommand::Reset { yes } => reset(screen, &runtime, *yes),
+    }
+}
+
+fn show(screen: &Screen, runtime: &Runtime) -> Outcome {
+    let wisdom = runtime.wisdom();
+    let mode = match wisdom.mode() {
+        Mode::Disk => "disk",
+        Mode::ReadOnly => "read-only",
+        Mode::Memory => "memory",
+    };
+    let devices: Vec<_> = runtime
+        .engine()
+        .devices()
+        .into_iter()
+        .map(|d| {
+            let fingerprint = d.identity.fingerprint();
+            (d.identity, fingerprint, wisdom.load(fingerprint))
+        })
+        .collect();
+    if screen.json {
+        let devices: Vec<_> = devices
+            .iter()
+            .map(|(identity, fingerprint, known)| {
+                json!({
+                    "part": identity.part,
+                    "fingerprint": format!("{fingerprint:016x}"),
+                    "hash": format!("{:016x}", known.hash()),
+                    "probed": known.machine.is_some(),
+                    "cells": known.cells.len(),
+                    "samples": known.cells.iter().map(|c| c.samples).sum::<u64>(),
+                    "history": known.history.len(),
+                    "quarantine": known.quarantine,
+                    "usage": known.usage,
+                })
+            })
+            .collect();
+        return screen.data(&json!({
+            "path": wisdom.path(),
+            "mode": mode,
+            "calibrated": runtime.calibrated(),
+            "hash": format!("{:016x}", wisdom.hash()),
+            "devices": devices,
+        }));
+    }
+    let path = wisdom.path().map_or("nowhere on disk".to_string(), |p| p.display().to_string());
+    let calibrated = if runtime.calibrated() { "calibrated" } else { "not calibrated" };
+    screen.line(&format!("wisdom   {path} ({mode}), hash {:016x}, {calibrated}", wisdom.hash()))?;
+    for (identity, fingerprint, known) in &devices {
+        let samples: u64 = known.cells.iter().map(|c| c.samples).sum();
+        screen.line(&format!(
+            "\n{} ({fingerprint:016x}): {} cells from {samples} samples, {} exact workloads",
+            identity.part,
+            known.cells.len(),
+            known.history.len(),
+        ))?;
+        for q in &known.quarantine {
+            screen.line(&format!("  in quarantine: {} for {} {}: {}", q.kernel, q.op, q.dtype, q.reason))?;
+        }
+        if known.usage.is_empty() {
+            continue;
+        }
+        let columns =
+            [Left("kernel"), Right("threads"), Left("op"), Right("runs"), Right("failures"), Right("timed")];
+        let mut table = Table::new(&columns);
+        for u in &known.usage {
+            table.row([
+                u.kernel.clone(),
+                u.threads.to_string(),
+                u.op.clone(),
+                u.runs.to_string(),
+                u.failures.to_string(),
+                steersman_core::Seconds(u.total_s).to_string(),
+            ]);
+        }
+        screen.print(&table.show(&screen.paint))?;
+    }
+    Ok(())
+}
+
+fn export(screen: &Screen, runtime: &Runtime, file: Option<&Path>) -> Outcome {
+    let text = runtime.wisdom().export().map_err(Failure::failed)?;
+    let Some(file) = file else { return screen.line(&text) };
+    std::fs::write(file, &text)
+        .map_err(|e| Failure::failed(format!("cannot write {}: {e}", file.display())))?;
+    if screen.json {
+        return screen.data(&json!({ "file": file, "bytes": text.len() }));
+    }
+    screen.line(&format!("exported to {}", file.display()))
+}
+
+fn report(screen: &Screen, result: Result<ImportReport, WisdomError>) -> Outcome {
+    let report = result.map_err(|e| match e {
+        WisdomError::NotAnExport(_) | WisdomError::Other { .. } => Failure::input(e),
+        _ => Failure::failed(e),
+    })?;
+    if screen.json {
+        return screen.data(&report);
+    }
+    let mut table = Table::new(&[Left("cell"), Right("samples before"), Right("after")]);
+    for c in &report.cells {
+        let before = c.before.as_ref().map_or("none".into(), |b| b.samples.to_string());
+        table.row([c.cell.clone(), before, c.after.samples.to_string()]);
+    }
+    if !report.cells.is_empty() {
+        screen.print(&table.show(&screen.paint))?;
+    }
+    for r in &report.refused {
+        note("refused", &format!("{}: {}", r.row, r.reason));
+    }
+    screen.line(&report.to_string())
+}
+
+fn reset(screen: &Screen, runtime: &Runtime, yes: bool) -> Outcome {
+    let path = runtime.wisdom().path().map_or("memory".to_string(), |p| p.display().to_string());
+    if !yes && !agreed(&path)? {
+        return Err(Failure::failed("nothing was forgotten"));
+    }
+    runtime.wisdom().reset(Scope::All).map_err(Failure::failed)?;
+    if screen.json {
+        screen.data(&json!({ "reset": path }))
+    } else {
+        screen.line(&format!("forgot all in {path}"))
+    }
+}
+
+fn agreed(path: &str) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::input(
+            "this forgets everything learned; say `steer wisdom reset --yes` if you mean it",
+        ));
+    }
+    note("question", &format!("forget everything in {path}? Type yes to go on"));
+    let mut answer = String::new();
+    io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .map_err(|e| Failure::failed(format!("cannot read the answer: {e}")))?;
+    Ok(matches!(answer.trim(), "yes" | "y"))
+}

@@ -1,0 +1,80 @@
+//! Opening what every command needs: the runtime, and the workload that was typed.
+
+use crate::exit::Failure;
+use crate::screen::note;
+use steersman::{Error, Runtime};
+use steersman_core::{EngineError, Knobs, NumericClass, Variant, Workload};
+
+/// The knobs, without calibration in the background: commands that want it do it in front of the user.
+fn knobs() -> Result<Knobs, Failure> {
+    let mut knobs = Knobs::load().map_err(Failure::input)?;
+    knobs.set("calibrate.background", "false").map_err(Failure::failed)?;
+    Ok(knobs)
+}
+
+/// A runtime, and what there is to say about its wisdom said.
+pub fn runtime() -> Result<Runtime, Failure> {
+    let runtime = Runtime::with_knobs(knobs()?)?;
+    tell_notices(&runtime, 0);
+    Ok(runtime)
+}
+
+/// Says what befell the wisdom file beyond the first `heard` notices.
+pub fn tell_notices(runtime: &Runtime, heard: usize) {
+    for notice in runtime.notices().iter().skip(heard) {
+        note("warning", &notice.to_string());
+    }
+}
+
+/// Says so if estimates rest on nothing measured here.
+pub fn mention_calibration(runtime: &Runtime) {
+    if !runtime.calibrated() {
+        note("note", "this machine is not calibrated yet, so estimates are guesses; run `steer calibrate`");
+    }
+}
+
+/// The workload that was typed, in one quoted piece or in several.
+pub fn workload(
+    words: &[String],
+    numerics: Option<NumericClass>,
+    knobs: &Knobs,
+) -> Result<Workload, Failure> {
+    let text = words.join(" ");
+    let w: Workload = text.parse().map_err(Failure::input)?;
+    Ok(with_numerics(w, &text, numerics, knobs))
+}
+
+/// The loosest class allowed: the option wins over the workload's own word, that over the knob.
+pub fn with_numerics(w: Workload, text: &str, option: Option<NumericClass>, knobs: &Knobs) -> Workload {
+    match option {
+        Some(class) => w.with_numerics(class),
+        None if text.contains("numerics=") => w,
+        None => w.with_numerics(knobs.numerics),
+    }
+}
+
+/// A variant as people write it: `cpu/gemm t2`.
+pub fn name(runtime: &Runtime, v: Variant) -> String {
+    format!("{} {}", runtime.engine().name(v.kernel), v.params)
+}
+
+/// What the user typed or set is bad input; the rest is failure.
+impl From<Error> for Failure {
+    fn from(e: Error) -> Failure {
+        match e {
+            Error::Knob(_) | Error::Workload(_) => Failure::input(e),
+            Error::Engine(e) => e.into(),
+            _ => Failure::failed(e),
+        }
+    }
+}
+
+/// A kernel that does not exist was mistyped; a workload that nothing here can run was not.
+impl From<EngineError> for Failure {
+    fn from(e: EngineError) -> Failure {
+        match e {
+            EngineError::UnknownKernel(_) => Failure::input(e),
+            EngineError::NoCandidate { .. } => Failure::failed(e),
+        }
+    }
+}

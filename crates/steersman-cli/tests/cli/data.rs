@@ -1,0 +1,120 @@
+//! Data on standard output: JSON with the promised keys, plain text without colours, quiet when nobody reads.
+
+use crate::home::{Home, text};
+use serde_json::Value;
+use std::process::Stdio;
+
+fn has(value: &Value, keys: &[&str]) {
+    for key in keys {
+        assert!(value.get(key).is_some_and(|v| !v.is_null()), "{key} is missing in {value}");
+    }
+}
+
+#[test]
+fn what_can_be_looked_at_is_json() {
+    let home = Home::new();
+    has(
+        &home.json(&["devices"])["devices"][0],
+        &["part", "parallelism", "isa", "fingerprint", "kernels", "host"],
+    );
+    has(
+        &home.json(&["knobs"])["knobs"][0],
+        &["name", "value", "default", "source", "env", "accepts", "help"],
+    );
+    assert_eq!(home.json(&["log"]), Value::Array(vec![]));
+    has(&home.json(&["wisdom", "show"]), &["path", "mode", "hash", "devices"]);
+}
+
+#[test]
+fn explain_lists_candidates_refusals_and_crossovers() {
+    let home = Home::new();
+    let e = home.json(&["explain", "matmul f32 333x777 777x555"]);
+    has(&e, &["workload", "flops", "bytes", "chosen", "confidence", "reason", "refused", "crossovers"]);
+    let candidates = e["candidates"].as_array().expect("a list");
+    assert!(candidates.len() >= 5, "{} candidates", candidates.len());
+    for c in candidates {
+        has(
+            c,
+            &["kernel", "threads", "mean_s", "low_s", "high_s", "launch_s", "move_s", "work_s", "evidence"],
+        );
+    }
+    let chosen: Vec<&Value> = candidates.iter().filter(|c| c["chosen"] == true).collect();
+    assert_eq!(chosen.len(), 1);
+    assert_eq!(chosen[0]["id"], e["chosen"]);
+    assert!(!e["refused"].as_array().expect("a list").is_empty());
+    let plain = home.steer(&["explain", "matmul f32 333x777 777x555"]);
+    assert!(plain.out.contains("▸") && plain.out.contains("refused:") && plain.out.contains("confidence"));
+}
+
+#[test]
+fn relaxed_numerics_are_passed_on() {
+    let e = Home::new().json(&["explain", "matmul f32 64x64 64x64", "--numerics", "relaxed"]);
+    assert_eq!(e["numerics"], "relaxed");
+    let exact = Home::new().json(&["explain", "matmul f32 64x64 64x64 numerics=exact"]);
+    assert_eq!(exact["numerics"], "exact");
+}
+
+#[test]
+fn a_forced_kernel_runs_and_is_logged() {
+    let home = Home::new();
+    let e = home.json(&["explain", "add f32 1000 1000"]);
+    let last = e["candidates"].as_array().and_then(|c| c.last()).expect("candidates")["id"].clone();
+    let id = last.as_str().expect("text");
+    let r = home.json(&["run", "add f32 1000 1000", "--kernel", id, "--repeat", "3"]);
+    assert_eq!(r["id"], last);
+    assert_eq!(r["forced"], true);
+    assert_eq!(r["samples_s"].as_array().map(Vec::len), Some(3));
+    assert!(r["median_s"].as_f64().is_some_and(|s| s > 0.0));
+    let log = home.json(&["log"]);
+    assert_eq!(log[0]["workload"], "add f32 1000 1000");
+    assert_eq!(log[0]["reason"], "forced");
+    assert!(home.steer(&["log", "--csv"]).out.starts_with("seq,"));
+    let trace: Value = serde_json::from_str(&home.steer(&["log", "--trace"]).out).expect("a trace is JSON");
+    has(&trace, &["traceEvents"]);
+    assert!(home.steer(&["log", "--limit", "1"]).out.contains("add f32 1000 1000"));
+}
+
+#[test]
+fn decisions_are_measured_with_the_promised_keys() {
+    let b = Home::new().json(&["bench", "decide"]);
+    has(&b, &["hit_ns_p50", "hit_ns_p99", "miss_ns_p50", "candidates"]);
+    assert_eq!(b["allocations_per_hit"], 0.0, "a hit allocates nothing");
+}
+
+#[test]
+fn regret_has_the_promised_keys_and_judges_every_line() {
+    let home = Home::new();
+    let file = home.write("w.txt", "add f32 1000 1000\nmatmul f32 9x9 9x9 # small\n");
+    let r = home.json(&["regret", text(&file)]);
+    has(&r, &["mean_regret", "p50_regret", "p99_regret", "worst_regret", "top1_rate", "mape", "coverage90"]);
+    assert_eq!(r["workloads"], 2);
+    for row in r["rows"].as_array().expect("a list") {
+        has(
+            row,
+            &["workload", "chosen", "chosen_s", "best", "best_s", "regret", "predicted_s", "low_s", "high_s"],
+        );
+        has(row, &["candidates"]);
+    }
+}
+
+#[test]
+fn piped_output_has_no_colours() {
+    let home = Home::new();
+    for args in [&["devices"][..], &["knobs"], &["explain", "add f32 100 100"], &["--help"]] {
+        let ended = home.steer(args);
+        assert!(!ended.out.contains('\x1b') && !ended.err.contains('\x1b'), "{args:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let home = Home::new();
+    for args in [&["knobs"][..], &["explain", "add f32 100 100", "--json"]] {
+        let mut child =
+            home.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        drop(child.stdout.take());
+        let ended = crate::home::ended(child.wait_with_output().expect("it ends"));
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        assert!(!ended.err.contains("error"), "{}", ended.err);
+    }
+}

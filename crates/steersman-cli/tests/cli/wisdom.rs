@@ -1,0 +1,89 @@
+//! Wisdom: kept, moved, forgotten, and whatever befalls its file.
+
+use crate::home::{Home, ended, text};
+use serde_json::Value;
+use std::process::Stdio;
+use std::time::Duration;
+
+fn samples(home: &Home) -> u64 {
+    home.json(&["wisdom", "show"])["devices"][0]["samples"].as_u64().expect("a count")
+}
+
+#[test]
+fn what_is_learned_is_exported_imported_and_forgotten() {
+    let home = Home::calibrated();
+    assert!(samples(&home) > 0);
+    let file = home.path("export.json");
+    assert_eq!(home.steer(&["wisdom", "export", text(&file)]).code, Some(0));
+    let printed: Value =
+        serde_json::from_str(&home.steer(&["wisdom", "export"]).out).expect("an export is JSON");
+    assert_eq!(printed["format"], "steersman-wisdom");
+
+    let other = Home::new();
+    let dry = other.json(&["wisdom", "import", text(&file), "--dry-run"]);
+    assert!(dry["added"].as_u64().is_some_and(|n| n > 0));
+    assert_eq!(samples(&other), 0, "a dry run writes nothing");
+    other.json(&["wisdom", "import", text(&file)]);
+    assert_eq!(samples(&other), samples(&home));
+
+    let third = Home::new();
+    third.json(&["wisdom", "merge", text(&home.wisdom())]);
+    assert_eq!(samples(&third), samples(&home));
+
+    home.json(&["wisdom", "reset", "--yes"]);
+    assert_eq!(samples(&home), 0);
+}
+
+#[test]
+fn what_is_no_export_is_refused() {
+    let home = Home::new();
+    let file = home.write("x.json", "{\"format\": \"something else\"}");
+    for args in [["wisdom", "import", text(&file)], ["wisdom", "merge", text(&file)]] {
+        let ended = home.steer(&args);
+        assert_eq!(ended.code, Some(2), "{args:?}: {}", ended.err);
+        assert!(ended.err.contains("error:"), "{args:?}: {}", ended.err);
+    }
+}
+
+#[test]
+fn a_damaged_file_is_kept_aside_and_everything_works() {
+    let home = Home::new();
+    home.write(
+        "steersman/wisdom.db",
+        "this was never a database, but it is long enough to look at".repeat(40),
+    );
+    let ended = home.steer(&["explain", "add f32 100 100", "--json"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(ended.err.contains("wisdom.db"), "{}", ended.err);
+    assert!(serde_json::from_str::<Value>(&ended.out).is_ok(), "notices stay off standard output");
+    let kept = std::fs::read_dir(home.path("steersman")).expect("the folder is there");
+    let aside = kept.flatten().any(|f| {
+        std::fs::read(f.path()).is_ok_and(|content| content.starts_with(b"this was never a database"))
+    });
+    assert!(aside, "the damaged file is not thrown away");
+}
+
+#[test]
+fn without_wisdom_on_disk_calibration_still_works_and_says_so() {
+    let home = Home::new();
+    let env = [("STEERSMAN_WISDOM_ENABLED", "false")];
+    let ended = home.steer_with(&["calibrate", "--quick", "--budget", "200ms"], &env);
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(ended.out.contains("memory only"), "{}", ended.out);
+    assert!(!home.wisdom().exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_in_calibration_keeps_what_was_learned() {
+    let home = Home::new();
+    let mut command = home.command(&["calibrate", "--budget", "60s"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    std::thread::sleep(Duration::from_secs(4));
+    // SAFETY: sends a signal to our own child, which has not been waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let ended = ended(child.wait_with_output().expect("it ends"));
+    assert_eq!(ended.code, Some(130), "{}{}", ended.out, ended.err);
+    assert!(ended.out.contains("interrupted after"), "{}", ended.out);
+    assert!(samples(&home) > 0, "what was learned is there");
+}
