@@ -120,7 +120,7 @@ const SHAPE: f64 = 2.0;
 const PRIOR_SPREAD: f64 = 1.5;
 const POOL_SPREAD: f64 = 0.25;
 /// Uncertainty of a rate of user code, relative to what the first sample suggests.
-const UNKNOWN_SPREAD: f64 = 1e3;
+const UNKNOWN_SPREAD: f64 = 1e5;
 /// Lowest rates relative to their priors, where priors are probed and where they only rank.
 const LOWEST_RATE: f64 = 0.02;
 const LOWEST_UNKNOWN_RATE: f64 = 1e-6;
@@ -196,7 +196,11 @@ impl Fit {
             let mut right = stats.moment;
             for i in 0..MAX_TERMS {
                 // A rate that wants to go negative is held just above zero and the others solved again.
-                let (p, m) = if fixed[i] { (1e9, lowest) } else { (belief.precision[i], believed[i]) };
+                let (p, m) = if fixed[i] {
+                    (1e9 * (1.0 + stats.gram[i][i]), lowest)
+                } else {
+                    (belief.precision[i], believed[i])
+                };
                 precision[i][i] += p;
                 right[i] += p * m;
             }
@@ -261,13 +265,14 @@ impl Fit {
     }
 }
 
-/// Inverse of a symmetric positive definite matrix by Cholesky; the added precision keeps it definite.
+/// Inverse of a symmetric positive definite matrix by Cholesky. The added precision keeps it definite, and
+/// where rounding eats that, the last digits of the diagonal do.
 fn invert(a: Matrix) -> Matrix {
     let mut l = [[0.0; MAX_TERMS]; MAX_TERMS];
     for i in 0..MAX_TERMS {
         for j in 0..=i {
             let sum = a[i][j] - (0..j).map(|k| l[i][k] * l[j][k]).sum::<f64>();
-            l[i][j] = if i == j { sum.max(1e-15).sqrt() } else { sum / l[j][j] };
+            l[i][j] = if i == j { sum.max(a[i][i] * 1e-13).sqrt() } else { sum / l[j][j] };
         }
     }
     let mut out = [[0.0; MAX_TERMS]; MAX_TERMS];
