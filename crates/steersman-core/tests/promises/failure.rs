@@ -58,13 +58,13 @@ fn when_all_are_put_away_the_error_says_who_and_why() {
 fn a_kernel_that_becomes_illegal_is_not_returned_even_by_a_hit() {
     let mut world = World::new(&three(), 0.05, 3, Settings::default());
     let w = exp(10_000);
-    (0..1_000).for_each(|_| drop(world.call(&w)));
+    world.calls(&w, 1_000);
     assert_eq!(world.choice(10_000), 1);
     world.legal[1].store(false, Ordering::Relaxed);
     for _ in 0..10_000 {
         assert_ne!(world.call(&w).kernel, 1);
     }
     world.legal[1].store(true, Ordering::Relaxed);
-    (0..1_000).for_each(|_| drop(world.call(&w)));
+    world.calls(&w, 1_000);
     assert_eq!(world.choice(10_000), 1);
 }

@@ -36,7 +36,7 @@ fn the_interval_of_a_workload_run_often_holds_nine_in_ten_as_well() {
         let script = Script { name: "a", threads: 1, prior: Line(1e-6, 1e-9), truth: Line(3e-6, 0.7e-9) };
         let mut world = World::new(&[script], 0.05, seed, Settings::default());
         let w = exp(20_000);
-        (0..3_000).for_each(|_| drop(world.call(&w)));
+        world.calls(&w, 3_000);
         let estimate = world.engine.estimates(&w)[0].estimate;
         for _ in 0..200 {
             let seconds = world.sample(0, 20_000);

@@ -163,6 +163,12 @@ impl World {
         Called { decision, kernel }
     }
 
+    pub fn calls(&mut self, w: &Workload, times: usize) {
+        for _ in 0..times {
+            self.call(w);
+        }
+    }
+
     /// Lets every kernel be measured a few times at these sizes, as calibration does.
     pub fn calibrate(&mut self, sizes: &[usize], times: usize) {
         for _ in 0..times {

@@ -45,20 +45,20 @@ fn when_threads_are_slowed_the_serial_kernel_takes_over_and_gives_back_afterward
     for seed in 0..10 {
         let mut world = calibrated(seed);
         let w = exp(N);
-        (0..2_000).for_each(|_| drop(world.call(&w)));
+        world.calls(&w, 2_000);
         assert_eq!(world.choice(N), PARALLEL);
 
         world.slowed[PARALLEL] = 3.0;
         let away = observed_until(&mut world, 20, |w| w.choice(N) == SERIAL);
         assert!(away.is_some(), "seed {seed}: still parallel after 20 observed calls");
-        (0..5_000).for_each(|_| drop(world.call(&w)));
+        world.calls(&w, 5_000);
         assert_eq!(world.choice(N), SERIAL, "seed {seed}");
 
         world.slowed[PARALLEL] = 1.0;
         let back = observed_until(&mut world, 2_000, |w| w.choice(N) == PARALLEL);
         println!("seed {seed}: away after {away:?}, back after {back:?} observed calls");
         assert!(back.is_some(), "seed {seed}: still serial 2,000 observed calls after the slow-down ended");
-        (0..2_000).for_each(|_| drop(world.call(&w)));
+        world.calls(&w, 2_000);
         assert_eq!(world.choice(N), PARALLEL, "seed {seed}");
         let ledger = world.engine.ledger();
         assert!(ledger.lost <= ledger.budget * ledger.spent, "{ledger:?}");
@@ -71,7 +71,9 @@ fn a_device_slowed_by_a_third_is_predicted_right_during_and_after() {
         let mut world = calibrated(seed);
         let workloads = [3_000, 20_000, 100_000, 200_000].map(exp);
         let run = |world: &mut World, calls: usize| {
-            (0..calls).for_each(|i| drop(world.call(&workloads[i % workloads.len()])));
+            for i in 0..calls {
+                world.call(&workloads[i % workloads.len()]);
+            }
         };
         run(&mut world, 4_000);
         let before = error(&world, PARALLEL);

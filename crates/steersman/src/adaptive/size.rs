@@ -55,8 +55,10 @@ fn rounded(size: usize) -> usize {
 
 /// Workloads made before, by their sizes. Making one takes 115 ns, finding it here 5.
 pub(super) struct Made {
-    slots: Box<[OnceLock<Box<(Sizes, Workload)>>]>,
+    slots: Box<[OnceLock<Entry>]>,
 }
+
+type Entry = Box<(Sizes, Workload)>;
 
 /// 8 kB when empty; a function of one size meets hardly more sizes than this in practice.
 const SLOTS: usize = 512;
