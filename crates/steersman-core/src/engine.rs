@@ -18,7 +18,7 @@ use crate::op::OpClass;
 use crate::policy::{Adaptive, Choice, Exploration, Policy, Query};
 use crate::registry::{Registry, RegistryError};
 use crate::units::Seconds;
-use crate::workload::Workload;
+use crate::workload::{Key, Workload};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -297,10 +297,9 @@ impl Engine {
     /// What to run. Nanoseconds for a workload decided before.
     #[inline]
     pub fn decide(&self, w: &Workload) -> Result<Decision, EngineError> {
-        let key = w.key();
-        if let Some(key) = &key
-            && let Some(payload) = self.hits.get(key)
-        {
+        let mut key = Key::default();
+        let fits = w.write_key(&mut key);
+        if fits && let Some(payload) = self.hits.get(&key) {
             let (decision, generation) = Decision::unpack(payload, key.hash64());
             if generation == self.generation.load(Ordering::Acquire)
                 && self.registry.get(decision.variant.kernel).is_some_and(|k| k.supports(w).is_ok())
@@ -314,7 +313,7 @@ impl Engine {
                 return self.decide_slow(w, key.hash64(), low - decision.low as f64);
             }
         }
-        self.decide_slow(w, key.map_or_else(|| fallback_hash(w), |k| k.hash64()), 0.0)
+        self.decide_slow(w, if fits { key.hash64() } else { fallback_hash(w) }, 0.0)
     }
 
     /// Estimates everything, asks the policy, remembers the answer.
@@ -364,7 +363,9 @@ impl Engine {
                 // What a first run shows may change the choice: the next call asks again, rather than find
                 // an answer from before it. (Calls of 1 µs among calls of 20 µs were not asked about again
                 // for 1,200 calls.) Equals that are known well may wait for the next measurement.
-                keep(if evidence.exact < NEWS { STALE } else { generation });
+                // A caller who never reports must not be asked for ever either.
+                let news = evidence.exact < NEWS && asked < ASKED_BEFORE_HIT;
+                keep(if news { STALE } else { generation });
                 let trial = evidence.extrapolated && other == query.default();
                 let reason = if trial { ReasonCode::Prior } else { ReasonCode::Explore };
                 let choice = Choice { index: other, reason, ..choice };

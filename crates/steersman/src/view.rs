@@ -174,7 +174,12 @@ impl Runtime {
     /// Runs `op` where it is quickest, into the caller's memory.
     pub fn eval_into(&self, op: Op, inputs: &[View<'_>], output: ViewMut<'_>) -> Result<Option<Decision>, Error> {
         let at = output.at;
-        let w = self.workload(op, inputs)?.with_output(output.operand)?;
+        let numerics = self.inner.knobs.numerics;
+        let plain = Workload::plain(op, inputs.iter().map(|v| v.operand.clone()), output.operand.clone(), numerics);
+        let w = match plain {
+            Some(w) => w,
+            None => self.workload(op, inputs)?.with_output(output.operand)?,
+        };
         if w.is_empty() {
             return Ok(None);
         }

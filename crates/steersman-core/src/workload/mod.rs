@@ -55,6 +55,32 @@ impl Workload {
         Ok(Workload { op, inputs, output, numerics: NumericClass::Reassociated })
     }
 
+    /// An element-wise workload whose operands and output already have one shape and need no checking beyond
+    /// that: the quick way for calls on small arrays. `None` if anything is out of the ordinary, in which case
+    /// [`Workload::new`] says what.
+    #[inline]
+    pub fn plain(
+        op: Op,
+        inputs: impl IntoIterator<Item = Operand>,
+        output: Operand,
+        numerics: NumericClass,
+    ) -> Option<Workload> {
+        let takes = match op {
+            Op::Unary(u) => u.takes(output.dtype),
+            Op::Binary(b) => !b.compares() && b.takes(output.dtype),
+            _ => false,
+        };
+        if !takes {
+            return None;
+        }
+        let mut same = true;
+        let inputs: SmallVec<[Operand; 3]> = inputs
+            .into_iter()
+            .inspect(|o| same &= o.dtype == output.dtype && o.dims[..] == output.dims[..])
+            .collect();
+        (same && inputs.len() == op.arity()).then_some(Workload { op, inputs, output, numerics })
+    }
+
     /// A user function's workload: `sizes` are what its time depends on.
     pub fn custom(name: &'static str, sizes: &[usize]) -> Result<Workload, WorkloadError> {
         Workload::new(Op::Custom(name), [Operand::new(DType::U8, sizes)?])

@@ -12,7 +12,7 @@ pub type Dims = SmallVec<[usize; 4]>;
 pub type Strides = SmallVec<[isize; 4]>;
 
 /// What a kernel may know of an operand without seeing its data.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
     /// Element type.
     pub dtype: DType,
@@ -24,6 +24,14 @@ pub struct Operand {
     pub dims: Dims,
     /// Its strides in elements.
     pub strides: Strides,
+}
+
+/// By hand: `SmallVec`'s own clone goes element by element, and operands are cloned on the way of every call.
+impl Clone for Operand {
+    #[inline]
+    fn clone(&self) -> Operand {
+        Operand { dims: Dims::from_slice(&self.dims), strides: Strides::from_slice(&self.strides), ..*self }
+    }
 }
 
 /// Arrays may span at most this many bytes: sizes and offsets then never overflow `isize`.
@@ -85,7 +93,11 @@ impl Operand {
     }
 
     /// Whether elements lie one after another in row-major order.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
+        if let ([d], [s]) = (&self.dims[..], &self.strides[..]) {
+            return *s == 1 || *d <= 1;
+        }
         let mut step = 1isize;
         for (&d, &s) in self.dims.iter().zip(&self.strides).rev() {
             if d > 1 && s != step {

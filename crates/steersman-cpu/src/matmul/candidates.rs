@@ -14,7 +14,7 @@ use steersman_core::{
 /// Every way to multiply matrices here, plainest first.
 pub fn kernels(ctx: &Context, blas_path: Option<&Path>) -> Vec<Arc<dyn Kernel>> {
     let mut list = vec![product(ctx, "cpu/matmul-naive".into(), How::Naive)];
-    for level in Level::present().filter(|l| *l == Level::best() || *l == Level::Avx2) {
+    for level in Level::present() {
         list.push(product(ctx, format!("cpu/gemv-{}", level.name()), How::Gemv(level)));
         list.push(product(ctx, format!("cpu/matmul-small-{}", level.name()), How::Small(level)));
         list.push(product(ctx, format!("cpu/matmul-packed-{}", level.name()), How::Packed(level)));
@@ -55,6 +55,8 @@ struct Product {
 
 /// Below this many flops a hand-off cannot pay: it takes 0.2 µs, in which one core does 20 kflop.
 const LEAST_PARALLEL_FLOPS: f64 = 40e3;
+/// The variant of the packed product with blocks half as deep and half as high.
+const SHORT_BLOCKS: u16 = 1;
 /// A tile's worth of rows or columns: parts of a split are whole tiles.
 const GRAIN: usize = 16;
 /// Results this small never outgrow the stack of the naive loop's cost; above it naive is not offered.
@@ -115,7 +117,14 @@ impl Kernel for Product {
 
     fn params(&self, w: &Workload) -> ParamList {
         let parallel = w.flops() >= LEAST_PARALLEL_FLOPS && !matches!(self.how, How::Naive);
-        if parallel { self.ctx.thread_params() } else { smallvec_one() }
+        let threads = if parallel { self.ctx.thread_params() } else { std::iter::once(Params::SERIAL).collect() };
+        match self.how {
+            // Shorter blocks fit a cache that is shared or smaller than it says.
+            How::Packed(level) if level > Level::Baseline => {
+                threads.iter().flat_map(|p| [*p, Params { variant: SHORT_BLOCKS, ..*p }]).collect()
+            }
+            _ => threads,
+        }
     }
 
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
@@ -163,10 +172,6 @@ impl Kernel for Product {
     }
 }
 
-fn smallvec_one() -> ParamList {
-    std::iter::once(Params::SERIAL).collect()
-}
-
 fn level_lanes(level: Level, element: usize) -> usize {
     match level {
         Level::Baseline => 16 / element,
@@ -201,12 +206,12 @@ impl Product {
                 blas(lib, &g).map_err(|why| KernelError::Failed(why.to_string()))?;
             } else if threads == 1 {
                 // SAFETY: the caller's promise.
-                unsafe { self.one(&g) };
+                unsafe { self.one(&g, p.variant) };
             } else {
                 let parts: Vec<Gemm<T>> = split(&g, threads, GRAIN).collect();
                 let outcome = self.ctx.team.run(parts.len(), &|i| {
                     // SAFETY: parts write disjoint pieces of the result.
-                    unsafe { self.one(&parts[i]) }
+                    unsafe { self.one(&parts[i], p.variant) }
                 });
                 if parts.len() > 1 && !outcome.is_parallel() {
                     ran = Ran::Disturbed;
@@ -217,7 +222,7 @@ impl Product {
     }
 
     /// One product on this thread.
-    unsafe fn one<T: Float>(&self, g: &Gemm<T>) {
+    unsafe fn one<T: Float>(&self, g: &Gemm<T>, variant: u16) {
         // SAFETY: the caller's promise; a level is only offered where the CPU has it.
         unsafe {
             match &self.how {
@@ -226,8 +231,11 @@ impl Product {
                 How::Gemv(level) | How::Small(level) => small(*level, g),
                 How::Packed(level) => {
                     let cache = |l: u8, other: usize| self.ctx.host.cache(l).map_or(other, |c| c.bytes);
-                    let blocks =
+                    let mut blocks =
                         Blocks::for_caches(cache(1, 32 << 10), cache(2, 512 << 10), cache(3, 8 << 20), size_of::<T>(), *level);
+                    if variant == SHORT_BLOCKS {
+                        (blocks.mc, blocks.kc) = (blocks.mc.div_ceil(2), blocks.kc.div_ceil(2));
+                    }
                     Scratch::with_local(|s| packed(*level, g, blocks, s));
                 }
                 How::GemmCrate => by_gemm_crate(g),
