@@ -76,7 +76,10 @@ fn a_forced_kernel_runs_and_is_logged() {
 
 #[test]
 fn decisions_are_measured_with_the_promised_keys() {
-    let b = Home::new().json(&["bench", "decide"]);
+    let home = Home::new();
+    has(&home.json(&["bench", "call"]), &["call_ns_p50", "call_ns_p99", "allocations_per_call"]);
+    has(&home.json(&["bench", "start"]), &["start_s_p50", "calibrated"]);
+    let b = home.json(&["bench", "decide"]);
     has(&b, &["hit_ns_p50", "hit_ns_p99", "miss_ns_p50", "candidates"]);
     assert_eq!(b["allocations_per_hit"], 0.0, "a hit allocates nothing");
 }
@@ -117,4 +120,12 @@ fn a_reader_that_leaves_is_no_error() {
         assert_eq!(ended.code, Some(0), "{}", ended.err);
         assert!(!ended.err.contains("error"), "{}", ended.err);
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
+    let output = Home::new().command(&["knobs"]).stdout(full).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
 }
