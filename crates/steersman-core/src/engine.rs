@@ -5,7 +5,7 @@
 //! [`Engine::observe`]; how often they are wanted is bounded, so that observing costs under 1% of the time.
 
 use crate::candidate::{self, Candidate, Candidates};
-use crate::cost::{CellKey, Machine, Model, Variant};
+use crate::cost::{CellKey, Machine, Model, Source, Variant};
 use crate::decision::{Crossover, Decision, Explanation};
 use crate::device::{Device, DeviceId, Place};
 use crate::drift::{Shift, Watch};
@@ -14,6 +14,7 @@ use crate::guard::{Guard, Offence};
 use crate::hits::Hits;
 use crate::kernel::{Kernel, Refusal};
 use crate::log::ReasonCode;
+use crate::op::OpClass;
 use crate::policy::{Adaptive, Choice, Exploration, Policy, Query};
 use crate::registry::{Registry, RegistryError};
 use crate::units::Seconds;
@@ -96,7 +97,23 @@ struct Known {
     workload: Workload,
     incumbent: Variant,
     observed: u64,
+    /// Times it was decided at length.
+    asked: u64,
 }
+
+/// An answer that nobody has measured yet is given at length this many times before it becomes a hit: a
+/// supposed time says nothing about when to measure next (one that is 10 times too short was believed
+/// for 800 calls). A caller that never measures has hits after that.
+const ASKED_BEFORE_HIT: u64 = 8;
+
+/// Runs of exactly one workload up to which another one is news.
+const NEWS: u64 = 3;
+
+/// A generation that never is: generations start at one.
+const STALE: u32 = 0;
+
+/// Spread above which a prediction is too vague to tell a change of the machine from its own error.
+const WATCHED_SPREAD: f64 = 0.3;
 
 /// Workloads whose incumbents are remembered at most.
 const KNOWN_CAPACITY: usize = 8192;
@@ -105,7 +122,9 @@ const KNOWN_CAPACITY: usize = 8192;
 pub struct Engine {
     id: u64,
     settings: RwLock<Settings>,
+    /// Two settings the hit path reads, where it can read them without a lock.
     frozen: AtomicBool,
+    observe_every: AtomicU64,
     registry: Registry,
     devices: RwLock<Vec<Device>>,
     model: RwLock<Model>,
@@ -115,6 +134,8 @@ pub struct Engine {
     known: Mutex<HashMap<u64, Known>>,
     ledger: Mutex<Ledger>,
     watches: Mutex<HashMap<(DeviceId, bool), Watch>>,
+    /// Observations so far: the time that watches go by.
+    observations: AtomicU64,
     guard: Guard,
     random: AtomicU64,
 }
@@ -122,8 +143,23 @@ pub struct Engine {
 static NEXT_ENGINE: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
-    /// Engine, and the least run time this thread has had since it last asked for a measurement.
-    static UNOBSERVED: Cell<(u64, f64)> = const { Cell::new((0, 0.0)) };
+    /// Engine, and the least run time this thread has had since it last asked for a measurement. Several,
+    /// so that engines that take turns on a thread do not keep each other from ever asking.
+    static UNOBSERVED: [Cell<(u64, f64)>; 4] = const { [const { Cell::new((0, 0.0)) }; 4] };
+}
+
+/// Run time of this engine on this thread since it last asked for a measurement.
+#[inline]
+fn unobserved(engine: u64) -> f64 {
+    UNOBSERVED.with(|slots| match slots[engine as usize % slots.len()].get() {
+        (id, seconds) if id == engine => seconds,
+        _ => 0.0,
+    })
+}
+
+#[inline]
+fn set_unobserved(engine: u64, seconds: f64) {
+    UNOBSERVED.with(|slots| slots[engine as usize % slots.len()].set((engine, seconds)));
 }
 
 fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -148,6 +184,7 @@ impl Engine {
         Engine {
             id: NEXT_ENGINE.fetch_add(1, Ordering::Relaxed),
             frozen: AtomicBool::new(settings.frozen),
+            observe_every: AtomicU64::new(settings.observe_every.0.to_bits()),
             ledger: Mutex::new(Ledger::new(settings.explore_budget)),
             settings: RwLock::new(settings),
             registry: Registry::default(),
@@ -158,6 +195,7 @@ impl Engine {
             generation: AtomicU32::new(1),
             known: Mutex::new(HashMap::new()),
             watches: Mutex::new(HashMap::new()),
+            observations: AtomicU64::new(0),
             guard: Guard::default(),
             random: AtomicU64::new(0x2545_F491_4F6C_DD1D),
         }
@@ -209,6 +247,7 @@ impl Engine {
         let mut s = write(&self.settings);
         change(&mut s);
         self.frozen.store(s.frozen, Ordering::Release);
+        self.observe_every.store(s.observe_every.0.to_bits(), Ordering::Release);
         lock(&self.ledger).budget = s.explore_budget;
         drop(s);
         self.invalidate();
@@ -244,7 +283,7 @@ impl Engine {
         r
     }
 
-    /// Forgets cached decisions and incumbents' hold on ties stays.
+    /// Has every cached decision made anew. Incumbents stay, and with them their hold on ties.
     pub fn invalidate(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
@@ -262,19 +301,17 @@ impl Engine {
         if let Some(key) = &key
             && let Some(payload) = self.hits.get(key)
         {
-            let (mut decision, generation) = Decision::unpack(payload, key.hash64());
+            let (decision, generation) = Decision::unpack(payload, key.hash64());
             if generation == self.generation.load(Ordering::Acquire)
                 && self.registry.get(decision.variant.kernel).is_some_and(|k| k.supports(w).is_ok())
             {
-                let (engine, unobserved) = UNOBSERVED.get();
-                let low = if engine == self.id { unobserved } else { 0.0 } + decision.low as f64;
-                // observe_every is read on the slow path only; the bound here is the default's.
-                if low < 500e-6 || self.frozen.load(Ordering::Relaxed) {
-                    UNOBSERVED.set((self.id, low));
+                let low = unobserved(self.id) + decision.low as f64;
+                let bound = f64::from_bits(self.observe_every.load(Ordering::Relaxed));
+                if low < bound || self.frozen.load(Ordering::Relaxed) {
+                    set_unobserved(self.id, low);
                     return Ok(decision);
                 }
-                decision.unbooked = low - decision.low as f64;
-                return self.decide_slow(w, key.hash64(), decision.unbooked);
+                return self.decide_slow(w, key.hash64(), low - decision.low as f64);
             }
         }
         self.decide_slow(w, key.map_or_else(|| fallback_hash(w), |k| k.hash64()), 0.0)
@@ -293,20 +330,26 @@ impl Engine {
             Some(k) if !frozen && k.workload == *w => (Some(k.incumbent), k.observed),
             _ => (None, 0),
         };
-        let query = Query { workload: w, candidates: &candidates, incumbent, tie_band: read(&self.settings).tie_band };
+        let query = Query {
+            workload: w,
+            candidates: &candidates,
+            incumbent,
+            tie_band: read(&self.settings).tie_band,
+        };
         let policy = read(&self.policy).clone();
-        let choice = self.overridden(w, &candidates).unwrap_or_else(|| policy.choose(&query));
-        let mut decision = make_decision(&candidates[choice.index], hash, choice, frozen);
-        if let Some(key) = w.key() {
-            self.hits.put(&key, decision.pack(generation));
-        }
+        let choice = self.overridden(&candidates).unwrap_or_else(|| policy.choose(&query));
+        let decision = make_decision(&candidates[choice.index], hash, choice, frozen);
+        let keep = |generation: u32| {
+            if let Some(key) = w.key() {
+                self.hits.put(&key, decision.pack(generation));
+            }
+        };
         if frozen {
+            keep(generation);
             return Ok(decision);
         }
-        self.remember(w, hash, decision.variant);
-        decision.due = true;
-        decision.unbooked = unbooked;
-        UNOBSERVED.set((self.id, 0.0));
+        let asked = self.remember(w, hash, decision.variant);
+        set_unobserved(self.id, 0.0);
         if choice.reason != ReasonCode::Forced {
             let ledger = self.ledger();
             // As many calls are to come as there have been: the best guess without knowing the program.
@@ -317,12 +360,22 @@ impl Engine {
                 random: self.random_word(),
             };
             if let Some(other) = policy.explore(&query, &e) {
-                let instead = decision.predicted;
-                let choice = Choice { index: other, reason: ReasonCode::Explore, ..choice };
-                decision = Decision { due: true, unbooked, instead, ..make_decision(&candidates[other], hash, choice, false) };
+                let evidence = candidates[other].estimate.evidence;
+                // What a first run shows may change the choice: the next call asks again, rather than find
+                // an answer from before it. (Calls of 1 µs among calls of 20 µs were not asked about again
+                // for 1,200 calls.) Equals that are known well may wait for the next measurement.
+                keep(if evidence.exact < NEWS { STALE } else { generation });
+                let trial = evidence.extrapolated && other == query.default();
+                let reason = if trial { ReasonCode::Prior } else { ReasonCode::Explore };
+                let choice = Choice { index: other, reason, ..choice };
+                let tried = make_decision(&candidates[other], hash, choice, false);
+                return Ok(Decision { due: true, unbooked, instead: decision.predicted, ..tried });
             }
         }
-        Ok(decision)
+        if candidates[choice.index].proven() || asked >= ASKED_BEFORE_HIT {
+            keep(generation);
+        }
+        Ok(Decision { due: true, unbooked, ..decision })
     }
 
     fn random_word(&self) -> u64 {
@@ -331,7 +384,8 @@ impl Engine {
         x ^ (x >> 31)
     }
 
-    fn remember(&self, w: &Workload, hash: u64, variant: Variant) {
+    /// Notes what was chosen; returns how often this workload has been decided at length.
+    fn remember(&self, w: &Workload, hash: u64, variant: Variant) -> u64 {
         let mut known = lock(&self.known);
         if known.len() >= KNOWN_CAPACITY && !known.contains_key(&hash) {
             let mut n = 0;
@@ -341,22 +395,27 @@ impl Engine {
             });
         }
         match known.get_mut(&hash) {
-            Some(k) if k.workload == *w => k.incumbent = variant,
+            Some(k) if k.workload == *w => {
+                k.incumbent = variant;
+                k.asked += 1;
+                k.asked
+            }
             _ => {
-                known.insert(hash, Known { workload: w.clone(), incumbent: variant, observed: 0 });
+                known.insert(hash, Known { workload: w.clone(), incumbent: variant, observed: 0, asked: 1 });
+                1
             }
         }
     }
 
-    /// Force and small-batch overrides.
-    fn overridden(&self, w: &Workload, candidates: &Candidates) -> Option<Choice> {
+    /// The forced kernel, where one is set and legal.
+    fn overridden(&self, candidates: &Candidates) -> Option<Choice> {
         let settings = read(&self.settings);
         let name = settings.force.as_deref()?;
-        let best = |i: &usize, j: &usize| candidates[*i].estimate.mean.0.total_cmp(&candidates[*j].estimate.mean.0);
+        let best =
+            |i: &usize, j: &usize| candidates[*i].estimate.mean.0.total_cmp(&candidates[*j].estimate.mean.0);
         let index = (0..candidates.len())
             .filter(|&i| self.registry.get(candidates[i].variant.kernel).is_some_and(|k| k.name() == name))
             .min_by(best)?;
-        let _ = w;
         Some(Choice { index, reason: ReasonCode::Forced, confidence: 1.0 })
     }
 
@@ -366,6 +425,7 @@ impl Engine {
         let model = read(&self.model);
         let settings = read(&self.settings);
         let watches = lock(&self.watches).clone();
+        let now = self.observations.load(Ordering::Relaxed);
         let elements = w.inputs().iter().map(|o| o.elements()).max().unwrap_or(0);
         let small = settings.small_batch.is_some_and(|limit| elements < limit);
         let unknown = Machine::default();
@@ -390,9 +450,14 @@ impl Engine {
                     }
                     let variant = Variant { kernel: index, params };
                     let terms = kernel.terms(w, params, machine);
-                    let speed = watches.get(&(device, params.threads > 1)).map_or(1.0, |x| x.speed());
-                    let estimate = model.estimate(variant, w, hash, &terms, speed, kernel.scratch(w, params) as u64);
-                    found.push(Candidate { variant, estimate });
+                    let watch = watches.get(&(device, params.threads > 1)).copied().unwrap_or_default();
+                    let scratch = kernel.scratch(w, params) as u64;
+                    let mut estimate = model.estimate(variant, w, hash, &terms, watch.speed(), scratch);
+                    // Doubt only reaches down: a slow-down that went on is in the estimate already.
+                    let doubt = watch.doubt(now);
+                    estimate.spread = estimate.spread.hypot(doubt);
+                    estimate.low = estimate.low * (-1.645 * doubt).exp();
+                    found.push(Candidate { variant, estimate, prior: Seconds(terms.total()) });
                 }
             },
             |index, why| {
@@ -401,6 +466,9 @@ impl Engine {
                 }
             },
         );
+        if w.class() == OpClass::Custom {
+            scale_priors(&mut found);
+        }
         (found, refused)
     }
 
@@ -418,7 +486,8 @@ impl Engine {
     /// Takes in how long a decided call took. Calls nobody wants timed are ignored.
     pub fn observe(&self, decision: &Decision, seconds: impl Into<Seconds>) -> Option<Observed> {
         let seconds = seconds.into().0;
-        if !decision.due || !(seconds > 0.0 && seconds.is_finite()) || self.frozen.load(Ordering::Acquire) {
+        let usable = decision.due && seconds > 0.0 && seconds.is_finite();
+        if !usable || self.frozen.load(Ordering::Acquire) {
             return None;
         }
         let explored = decision.reason == ReasonCode::Explore;
@@ -438,26 +507,35 @@ impl Engine {
             k.workload.clone()
         };
         let residual = (seconds / decision.predicted).ln();
-        let spread = ((decision.high as f64 / decision.low as f64).ln() / 3.3).max(0.02);
-        let shift = self.watch(decision.variant, residual, spread);
-        // A run far outside its interval is more likely a hiccup than news: it counts less.
-        let weight = (3.0 * spread / residual.abs().max(1e-9)).min(1.0);
+        // From the upper end: the lower one also holds the doubt about a slow-down that may be over.
+        let spread = ((decision.high as f64 / decision.predicted).ln() / 1.65).max(0.02);
+        let now = self.observations.fetch_add(1, Ordering::Relaxed) + 1;
+        let (shift, uneasy) = self.watch(decision.variant, residual, spread, now);
+        // A run far outside its interval is more likely a hiccup than news: it counts less. Nor does the
+        // model take in what may turn out to be a shift, which would then count twice.
+        let weight = (3.0 * spread / residual.abs().max(1e-9)).min(if uneasy { 0.2 } else { 1.0 });
         self.learn(decision.variant, &workload, seconds, weight);
         Some(Observed { shift, explored })
     }
 
-    fn watch(&self, variant: Variant, residual: f64, spread: f64) -> Option<Shift> {
-        if !read(&self.settings).drift {
-            return None;
+    /// Whether the group shifted just now, and whether a shift may be on.
+    fn watch(&self, variant: Variant, residual: f64, spread: f64, now: u64) -> (Option<Shift>, bool) {
+        // A supposed time that was wrong is no news about the machine.
+        if spread > WATCHED_SPREAD || !read(&self.settings).drift {
+            return (None, false);
         }
-        let device = self.registry.get(variant.kernel)?.device();
+        let Some(device) = self.registry.get(variant.kernel).map(|k| k.device()) else {
+            return (None, false);
+        };
         let mut watches = lock(&self.watches);
-        let shift = watches.entry((device, variant.params.threads > 1)).or_default().observe(residual, spread);
+        let watch = watches.entry((device, variant.params.threads > 1)).or_default();
+        let shift = watch.observe(residual, spread, now);
+        let uneasy = watch.uneasy();
         drop(watches);
         if shift.is_some() {
             self.invalidate();
         }
-        shift
+        (shift, uneasy)
     }
 
     /// Takes in a measured time outside of any decision: calibration, imports.
@@ -467,7 +545,11 @@ impl Engine {
         let terms = {
             let devices = read(&self.devices);
             let unknown = Machine::default();
-            kernel.terms(w, variant.params, devices.get(kernel.device().0 as usize).map_or(&unknown, |d| &d.machine))
+            kernel.terms(
+                w,
+                variant.params,
+                devices.get(kernel.device().0 as usize).map_or(&unknown, |d| &d.machine),
+            )
         };
         let speed = self.speed(kernel.device(), variant.params.threads > 1);
         write(&self.model).observe(variant, w, hash, &terms, seconds / speed, weight);
@@ -498,9 +580,14 @@ impl Engine {
         if candidates.is_empty() {
             return Err(self.no_candidate(w, hash));
         }
-        let query = Query { workload: w, candidates: &candidates, incumbent: None, tie_band: read(&self.settings).tie_band };
+        let query = Query {
+            workload: w,
+            candidates: &candidates,
+            incumbent: None,
+            tie_band: read(&self.settings).tie_band,
+        };
         let policy = read(&self.policy).clone();
-        let choice = self.overridden(w, &candidates).unwrap_or_else(|| policy.choose(&query));
+        let choice = self.overridden(&candidates).unwrap_or_else(|| policy.choose(&query));
         Ok(make_decision(&candidates[choice.index], hash, choice, self.frozen.load(Ordering::Acquire)))
     }
 
@@ -521,8 +608,12 @@ impl Engine {
         for (dimension, size) in crate::vary::dimensions(w) {
             for above in [false, true] {
                 // Steps of a quarter octave over five decades, then a bisection between the last two.
-                let step = |i: i32| (size as f64 * 2f64.powf(f64::from(i) * if above { 0.25 } else { -0.25 })) as usize;
-                let at = |n: usize| -> Option<Variant> { self.judge(&crate::vary::resized(w, &dimension, n)?).ok().map(|d| d.variant) };
+                let step = |i: i32| {
+                    (size as f64 * 2f64.powf(f64::from(i) * if above { 0.25 } else { -0.25 })) as usize
+                };
+                let at = |n: usize| -> Option<Variant> {
+                    self.judge(&crate::vary::resized(w, &dimension, n)?).ok().map(|d| d.variant)
+                };
                 let mut last = size;
                 for i in 1..48 {
                     let n = step(i);
@@ -540,7 +631,12 @@ impl Engine {
                                     _ => same = mid,
                                 }
                             }
-                            found.push(Crossover { dimension: dimension.clone(), at: other, above, winner: who });
+                            found.push(Crossover {
+                                dimension: dimension.clone(),
+                                at: other,
+                                above,
+                                winner: who,
+                            });
                             break;
                         }
                         Some(_) => last = n,
@@ -552,6 +648,26 @@ impl Engine {
     }
 }
 
+/// Nothing is known of a user's code before it ran, so a prior only ranks: what has been measured says
+/// how long such a call takes at all, and the variants not yet known are supposed to take about that.
+fn scale_priors(candidates: &mut Candidates) {
+    let known = |c: &Candidate| c.estimate.evidence.samples > 0 && c.prior.0 > 0.0;
+    let (sum, n) = candidates
+        .iter()
+        .filter(|c| known(c))
+        .fold((0.0, 0.0), |(sum, n), c| (sum + (c.mean() / c.prior).ln(), n + 1.0));
+    if n == 0.0 {
+        return;
+    }
+    let scale = f64::exp(sum / n);
+    for c in candidates.iter_mut().filter(|c| c.estimate.evidence.source == Source::Prior) {
+        let e = &mut c.estimate;
+        for t in [&mut e.mean, &mut e.low, &mut e.high, &mut e.launch, &mut e.work] {
+            *t = *t * scale;
+        }
+    }
+}
+
 fn make_decision(c: &Candidate, hash: u64, choice: Choice, frozen: bool) -> Decision {
     Decision {
         variant: c.variant,
@@ -560,7 +676,11 @@ fn make_decision(c: &Candidate, hash: u64, choice: Choice, frozen: bool) -> Deci
         low: c.estimate.low.0 as f32,
         high: c.estimate.high.0 as f32,
         confidence: choice.confidence as f32,
-        reason: if frozen && choice.reason != ReasonCode::Forced { ReasonCode::Frozen } else { choice.reason },
+        reason: if frozen && choice.reason != ReasonCode::Forced {
+            ReasonCode::Frozen
+        } else {
+            choice.reason
+        },
         due: false,
         unbooked: 0.0,
         instead: 0.0,

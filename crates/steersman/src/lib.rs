@@ -5,6 +5,7 @@
 //! - [`Adaptive`] makes one function of several implementations of anything.
 //! - [`core`] is the decision engine alone, [`cpu`] the CPU device.
 
+pub mod adaptive;
 mod background;
 mod calibrate;
 mod crossover;
@@ -14,6 +15,7 @@ mod remember;
 mod runtime;
 mod view;
 
+pub use adaptive::Adaptive;
 pub use calibrate::{Calibrate, CalibrationReport, Step};
 pub use crossover::parallel_from;
 pub use error::Error;

@@ -14,6 +14,8 @@ pub type Coordinates = [f64; 3];
 const STEP: f64 = 0.64;
 /// Say of "no correction" against one sample at the node.
 const CAUTION: f64 = 0.25;
+/// Say of the regression's own scatter: one sample lies on its own mean and says nothing of scatter.
+const DOUBT: f64 = 2.0;
 /// Weight a node may gather: older samples fade beyond.
 const MEMORY: f64 = 24.0;
 
@@ -79,10 +81,11 @@ impl Local {
             let n = self.nodes.get(&id).copied().unwrap_or_default();
             let total = n.weight + CAUTION;
             let mean = (n.sum + CAUTION * prior) / total;
-            // Scatter around the mean, and the prior's own as if it were a quarter of a sample.
             let spread = n.squares - 2.0 * mean * n.sum + mean * mean * n.weight;
+            let scatter = (spread.max(0.0) + DOUBT * variance) / (n.weight + DOUBT);
             c.mean += share * mean;
-            c.variance += share * (spread.max(0.0) + CAUTION * (variance + (prior - mean).powi(2))) / total;
+            // The mean itself is uncertain while samples are few.
+            c.variance += share * scatter * (1.0 + 0.3 / (n.weight + 0.6));
             c.near += share * n.weight;
         });
         c
@@ -158,7 +161,7 @@ mod tests {
         assert!(local.at(&[1.0, 0.0, 0.0], 0.0, 0.04).mean.abs() < 0.05);
         let far = local.at(&[6.0, 9.0, 0.0], 0.0, 0.04);
         assert_eq!((far.mean, far.near), (0.0, 0.0));
-        assert!((far.variance - 0.04).abs() < 1e-12);
+        assert!((0.04..=0.07).contains(&far.variance), "{}", far.variance);
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Machine {
     pub fn spread(&self, footprint: f64, threads: usize) -> [f64; Machine::LEVELS] {
         let private = footprint / threads.max(1) as f64;
         let knots = [
-            (private / self.capacity(0), 0.7, 3.0),
+            (private / self.capacity(0), 0.7f64, 3.0f64),
             (private / self.capacity(1), 0.6, 2.5),
             (footprint / self.capacity(2), 0.5, 3.0),
         ];

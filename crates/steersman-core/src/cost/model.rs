@@ -104,8 +104,10 @@ impl History {
     }
 }
 
-/// A prediction is never surer than 2.5%: runs of one process differ from those of the next by that much.
-const FLOOR: f64 = 6.25e-4;
+/// A prediction is never surer than 1.5%: runs of one process differ from those of the next by that much.
+const FLOOR: f64 = 2.25e-4;
+/// A spread of e³ either way says "unknown"; more would say the same.
+const WIDEST: f64 = 3.0;
 
 /// Exact workloads remembered at most; the oldest half goes when it is full.
 const HISTORY_CAPACITY: usize = 16_384;
@@ -123,7 +125,15 @@ pub struct Model {
 impl Model {
     /// Predicts the run of `variant` whose counted work is `terms`. `speed` is the device's shared slow-down
     /// (1: as learned).
-    pub fn estimate(&self, variant: Variant, w: &Workload, hash: u64, terms: &Terms, speed: f64, scratch: u64) -> Estimate {
+    pub fn estimate(
+        &self,
+        variant: Variant,
+        w: &Workload,
+        hash: u64,
+        terms: &Terms,
+        speed: f64,
+        scratch: u64,
+    ) -> Estimate {
         let key = CellKey::of(variant, w);
         let at = coordinates(w);
         let pool = self.fit(&key.pool());
@@ -137,7 +147,7 @@ impl Model {
         // Half an e-fold beyond the sizes seen is still near; further is said to be extrapolation.
         let range = cell.and_then(|c| c.stats.range);
         let extrapolated = range.is_none_or(|(a, b)| size < a - 0.5 || size > b + 0.5);
-        let (mut ln, mut spread, dof) = (p.seconds.ln(), p.spread, p.dof);
+        let (mut ln, mut spread, dof) = (p.seconds.ln(), p.spread.min(WIDEST), p.dof);
         if let Some(cell) = cell.filter(|c| c.settled) {
             // An op with few samples of its own leans on what its kernel's other ops have shown here.
             let lean = match (source, pool) {
@@ -163,7 +173,7 @@ impl Model {
             }
         }
         let mean = ln.exp() * speed;
-        let half = (t90(dof) * spread).min(3.0);
+        let half = (t90(dof) * spread).min(WIDEST);
         let launch = (p.launch / p.seconds).min(1.0) * mean;
         Estimate {
             mean: Seconds(mean),
@@ -179,7 +189,15 @@ impl Model {
     }
 
     /// Takes in a measured time. `weight` below 1 for a doubtful one.
-    pub fn observe(&mut self, variant: Variant, w: &Workload, hash: u64, terms: &Terms, seconds: f64, weight: f64) {
+    pub fn observe(
+        &mut self,
+        variant: Variant,
+        w: &Workload,
+        hash: u64,
+        terms: &Terms,
+        seconds: f64,
+        weight: f64,
+    ) {
         if !(seconds > 0.0 && seconds.is_finite()) {
             return;
         }
@@ -218,6 +236,9 @@ impl Model {
             return;
         }
         let cell = self.cells.entry(key).or_default();
+        if key.class == OpClass::Custom {
+            cell.stats.rebase(terms, seconds);
+        }
         cell.stats.add(terms, seconds, weight);
         cell.fit = OnceLock::new();
         if self.samples.len() < SAMPLES {
@@ -230,6 +251,7 @@ impl Model {
         let fit = cell.fit.get_or_init(|| {
             let belief = match key.op.and_then(|_| self.fit(&key.pool())) {
                 Some((pool, _)) => Belief::from_pool(pool),
+                None if key.class == OpClass::Custom => Belief::unknown(),
                 None => Belief::prior(),
             };
             Fit::new(&cell.stats, &belief)

@@ -23,12 +23,27 @@ pub struct Stats {
     pub samples: u64,
     /// Smallest and largest ln(prior seconds) seen.
     pub range: Option<(f64, f64)>,
+    /// What prior times are multiplied by before anything else, if not by one.
+    #[serde(default)]
+    unit: Option<f64>,
 }
 
 /// Beyond this many samples old ones fade: rates drift, and a model that cannot move is wrong for ever.
 const MEMORY: f64 = 256.0;
 
 impl Stats {
+    /// Takes the first sample as the measure of all prior rates: for code whose priors only rank. Without
+    /// it a rate a thousand times its prior would take as many samples to be believed.
+    pub fn rebase(&mut self, terms: &Terms, seconds: f64) {
+        if self.samples == 0 && terms.total() > 0.0 && seconds > 0.0 && seconds.is_finite() {
+            self.unit = Some(seconds / terms.total());
+        }
+    }
+
+    fn unit(&self) -> f64 {
+        self.unit.unwrap_or(1.0)
+    }
+
     /// Takes in one measured time with this weight (1 for a full sample).
     pub fn add(&mut self, terms: &Terms, seconds: f64, weight: f64) {
         if !(seconds > 0.0 && seconds.is_finite() && weight > 0.0) {
@@ -40,12 +55,14 @@ impl Stats {
             self.moment.iter_mut().for_each(|m| *m *= keep);
             self.weight *= keep;
         }
+        let unit = self.unit();
+        let z = |x: f64| x * unit / seconds;
         let x = terms.seconds();
         for (i, &xi) in x.iter().enumerate() {
-            let zi = xi / seconds;
+            let zi = z(xi);
             self.moment[i] += weight * zi;
             for (j, &xj) in x.iter().enumerate() {
-                self.gram[i][j] += weight * zi * xj / seconds;
+                self.gram[i][j] += weight * zi * z(xj);
             }
         }
         self.weight += weight;
@@ -60,7 +77,7 @@ impl Stats {
         let (low, high) = self.range.unwrap_or((f64::NAN, f64::NAN));
         let mut out = vec![used as u8];
         let mut put = |v: f64| out.extend(v.to_le_bytes());
-        [self.weight, self.samples as f64, low, high].into_iter().for_each(&mut put);
+        [self.weight, self.samples as f64, low, high, self.unit.unwrap_or(f64::NAN)].into_iter().for_each(&mut put);
         self.moment[..used].iter().copied().for_each(&mut put);
         for i in 0..used {
             self.gram[i][..=i].iter().copied().for_each(&mut put);
@@ -72,7 +89,7 @@ impl Stats {
     pub fn from_bytes(bytes: &[u8]) -> Option<Stats> {
         let (&used, rest) = bytes.split_first()?;
         let used = used as usize;
-        if used > MAX_TERMS || rest.len() != 8 * (4 + used + used * (used + 1) / 2) {
+        if used > MAX_TERMS || rest.len() != 8 * (5 + used + used * (used + 1) / 2) {
             return None;
         }
         let mut values = rest.chunks_exact(8).map(|c| f64::from_le_bytes(c.try_into().unwrap_or_default()));
@@ -80,6 +97,7 @@ impl Stats {
         let mut s = Stats { weight: take(), samples: take() as u64, ..Stats::default() };
         let range = (take(), take());
         s.range = (range.0 <= range.1).then_some(range);
+        s.unit = Some(take()).filter(|u| *u > 0.0);
         s.moment[..used].iter_mut().for_each(|m| *m = take());
         for i in 0..used {
             for j in 0..=i {
@@ -108,9 +126,12 @@ impl Stats {
 pub struct Belief {
     mean: Vector,
     /// Precision of each rate in units of the noise variance.
-    precision: f64,
+    precision: Vector,
     shape: f64,
     scale: f64,
+    /// A rate may turn out far lower than its prior (a term that hardly matters), but never negative.
+    lowest: f64,
+    unit: f64,
 }
 
 /// Relative noise of one sample before any was seen, and the degrees of freedom behind that guess.
@@ -119,16 +140,29 @@ const SHAPE: f64 = 2.0;
 /// Uncertainty of a prior rate (often several-fold) and of one inherited from the kernel's other ops.
 const PRIOR_SPREAD: f64 = 1.5;
 const POOL_SPREAD: f64 = 0.25;
+/// Uncertainty of a rate of user code, relative to what the first sample suggests.
+const UNKNOWN_SPREAD: f64 = 1e5;
+/// Lowest rates relative to their priors, where priors are probed and where they only rank.
+const LOWEST_RATE: f64 = 0.02;
+const LOWEST_UNKNOWN_RATE: f64 = 1e-6;
 
 impl Belief {
     /// Rates as probed.
     pub fn prior() -> Belief {
         Belief {
             mean: [1.0; MAX_TERMS],
-            precision: (NOISE / PRIOR_SPREAD).powi(2),
+            precision: [(NOISE / PRIOR_SPREAD).powi(2); MAX_TERMS],
             shape: SHAPE,
             scale: SHAPE * NOISE * NOISE,
+            lowest: LOWEST_RATE,
+            unit: 1.0,
         }
+    }
+
+    /// Rates of which nothing is known.
+    pub fn unknown() -> Belief {
+        let precision = [(NOISE / UNKNOWN_SPREAD).powi(2); MAX_TERMS];
+        Belief { precision, lowest: LOWEST_UNKNOWN_RATE, ..Belief::prior() }
     }
 
     /// Rates as other ops of the same kernel have shown them.
@@ -136,9 +170,12 @@ impl Belief {
         let noise = pool.noise2().clamp(0.02f64.powi(2), 0.2f64.powi(2));
         Belief {
             mean: pool.mean,
-            precision: (NOISE / POOL_SPREAD).powi(2),
+            // A term the pool has not exercised either is no better known for having a pool.
+            precision: std::array::from_fn(|i| 1.0 / ((POOL_SPREAD / NOISE).powi(2) + pool.covariance[i][i])),
             shape: SHAPE,
             scale: SHAPE * noise,
+            lowest: pool.lowest,
+            unit: pool.unit,
         }
     }
 }
@@ -150,6 +187,8 @@ pub struct Fit {
     covariance: Matrix,
     shape: f64,
     scale: f64,
+    lowest: f64,
+    unit: f64,
 }
 
 /// A predicted time: mean, and relative standard deviation of its Student-t with `dof` degrees.
@@ -165,12 +204,12 @@ pub struct Prediction {
     pub dof: f64,
 }
 
-/// A rate may turn out far lower than its prior (a term that hardly matters), but never negative.
-const LOWEST_RATE: f64 = 0.02;
-
 impl Fit {
     /// The posterior of `stats` under `belief`.
     pub fn new(stats: &Stats, belief: &Belief) -> Fit {
+        let unit = if stats.samples > 0 { stats.unit() } else { belief.unit };
+        let believed: Vector = belief.mean.map(|m| m * belief.unit / unit);
+        let lowest = belief.lowest;
         let mut fixed = [false; MAX_TERMS];
         let (mut mean, mut inverse);
         loop {
@@ -178,31 +217,44 @@ impl Fit {
             let mut right = stats.moment;
             for i in 0..MAX_TERMS {
                 // A rate that wants to go negative is held just above zero and the others solved again.
-                let (p, m) = if fixed[i] { (1e9, LOWEST_RATE) } else { (belief.precision, belief.mean[i]) };
+                let (p, m) = if fixed[i] {
+                    (1e9 * (1.0 + stats.gram[i][i]), lowest)
+                } else {
+                    (belief.precision[i], believed[i])
+                };
                 precision[i][i] += p;
                 right[i] += p * m;
             }
             inverse = invert(precision);
             mean = multiply(&inverse, &right);
-            match (0..MAX_TERMS).find(|&i| mean[i] < LOWEST_RATE * 0.99 && !fixed[i]) {
+            match (0..MAX_TERMS).find(|&i| mean[i] < lowest * 0.99 && !fixed[i]) {
                 Some(i) => fixed[i] = true,
                 None => break,
             }
         }
         // Residual sum of squares of the targets (all 1), plus the pull of the prior.
-        let fitted: f64 = (0..MAX_TERMS).map(|i| mean[i] * (0..MAX_TERMS).map(|j| stats.gram[i][j] * mean[j]).sum::<f64>()).sum();
+        let fitted: f64 = (0..MAX_TERMS)
+            .map(|i| mean[i] * (0..MAX_TERMS).map(|j| stats.gram[i][j] * mean[j]).sum::<f64>())
+            .sum();
         let cross: f64 = (0..MAX_TERMS).map(|i| mean[i] * stats.moment[i]).sum();
-        let pull: f64 = (0..MAX_TERMS).map(|i| (mean[i] - belief.mean[i]).powi(2) * belief.precision).sum();
+        let pull: f64 = (0..MAX_TERMS).map(|i| (mean[i] - believed[i]).powi(2) * belief.precision[i]).sum();
         let rss = (stats.weight - 2.0 * cross + fitted).max(0.0) + pull;
-        Fit { mean, covariance: inverse, shape: belief.shape + stats.weight / 2.0, scale: belief.scale + rss / 2.0 }
+        Fit {
+            mean,
+            covariance: inverse,
+            shape: belief.shape + stats.weight / 2.0,
+            scale: belief.scale + rss / 2.0,
+            lowest,
+            unit,
+        }
     }
 
     /// What this pool's fit says of an op of which nothing was seen: the same rates, less surely.
     pub fn unseen(&self) -> Fit {
         let belief = Belief::from_pool(self);
         let mut covariance = [[0.0; MAX_TERMS]; MAX_TERMS];
-        (0..MAX_TERMS).for_each(|i| covariance[i][i] = 1.0 / belief.precision);
-        Fit { mean: belief.mean, covariance, shape: belief.shape, scale: belief.scale }
+        (0..MAX_TERMS).for_each(|i| covariance[i][i] = 1.0 / belief.precision[i]);
+        Fit { mean: belief.mean, covariance, shape: belief.shape, scale: belief.scale, lowest: belief.lowest, unit: belief.unit }
     }
 
     /// Relative noise variance.
@@ -216,7 +268,7 @@ impl Fit {
         let mut seconds = 0.0;
         let mut launch = 0.0;
         for (i, &xi) in x.iter().enumerate() {
-            let s = self.mean[i] * xi;
+            let s = self.mean[i] * xi * self.unit;
             seconds += s;
             if i < terms.launch_terms() {
                 launch += s;
@@ -226,35 +278,42 @@ impl Fit {
         let mut doubt = 0.0;
         for (i, &xi) in x.iter().enumerate() {
             for (j, &xj) in x.iter().enumerate() {
-                doubt += xi * self.covariance[i][j] * xj;
+                doubt += xi * self.covariance[i][j] * xj * self.unit * self.unit;
             }
         }
         let doubt = doubt / (seconds * seconds);
         // Doubt about rates is in units of the noise assumed beforehand: quiet samples of one size say
         // nothing about a term they did not exercise.
         let noise = self.noise2();
-        Prediction { seconds, launch, spread: (noise + noise.max(NOISE * NOISE) * doubt).sqrt(), dof: 2.0 * self.shape }
+        Prediction {
+            seconds,
+            launch,
+            spread: (noise + noise.max(NOISE * NOISE) * doubt).sqrt(),
+            dof: 2.0 * self.shape,
+        }
     }
 }
 
-/// Inverse of a symmetric positive definite matrix by Cholesky; the added precision keeps it definite.
+/// Inverse of a symmetric positive definite matrix by Cholesky. The added precision keeps it definite, and
+/// where rounding eats that, the last digits of the diagonal do.
 fn invert(a: Matrix) -> Matrix {
     let mut l = [[0.0; MAX_TERMS]; MAX_TERMS];
     for i in 0..MAX_TERMS {
         for j in 0..=i {
             let sum = a[i][j] - (0..j).map(|k| l[i][k] * l[j][k]).sum::<f64>();
-            l[i][j] = if i == j { sum.max(1e-15).sqrt() } else { sum / l[j][j] };
+            l[i][j] = if i == j { sum.max(a[i][i] * 1e-13).sqrt() } else { sum / l[j][j] };
         }
     }
     let mut out = [[0.0; MAX_TERMS]; MAX_TERMS];
-    for c in 0..MAX_TERMS {
+    // The inverse is symmetric: its columns are solved for and stored as rows.
+    for (c, row) in out.iter_mut().enumerate() {
         let mut y = [0.0; MAX_TERMS];
         for i in 0..MAX_TERMS {
             let b = f64::from(i == c);
             y[i] = (b - (0..i).map(|k| l[i][k] * y[k]).sum::<f64>()) / l[i][i];
         }
         for i in (0..MAX_TERMS).rev() {
-            out[i][c] = (y[i] - (i + 1..MAX_TERMS).map(|k| l[k][i] * out[k][c]).sum::<f64>()) / l[i][i];
+            row[i] = (y[i] - (i + 1..MAX_TERMS).map(|k| l[k][i] * row[k]).sum::<f64>()) / l[i][i];
         }
     }
     out
@@ -338,6 +397,29 @@ mod tests {
             }
         }
         assert!(Fit::new(&s, &Belief::prior()).predict(&terms(1e7)).seconds > 0.0);
+    }
+
+    /// User code: a call, n, n·log n.
+    fn unknown(n: f64) -> Terms {
+        Terms::launch(50e-9).and(n * 1e-9).and(n * n.max(1.0).log2() * 1e-10)
+    }
+
+    #[test]
+    fn user_code_is_learned_whatever_its_priors_said() {
+        let laws: [fn(f64) -> f64; 4] =
+            [|n| 1e-6 + n * 1e-3, |_| 40e-9, |n| 1e-3 + n * 1e-9, |n| 20e-9 + n * n.max(1.0).log2() * 3e-9];
+        for (i, law) in laws.into_iter().enumerate() {
+            for sizes in [[1e2, 1e3, 1e4, 1e6], [1e6, 1e4, 1e3, 1e2]] {
+                let mut s = Stats::default();
+                s.rebase(&unknown(sizes[0]), law(sizes[0]));
+                sizes.iter().for_each(|&n| (0..3).for_each(|_| s.add(&unknown(n), law(n), 1.0)));
+                let fit = Fit::new(&s, &Belief::unknown());
+                for n in [3e2, 5e3, 2e5] {
+                    let p = fit.predict(&unknown(n)).seconds;
+                    assert!((p / law(n)).ln().abs() < 0.1, "law {i} at {n}: {p} for {}", law(n));
+                }
+            }
+        }
     }
 
     #[test]

@@ -27,6 +27,14 @@ pub struct Query<'a> {
     pub tie_band: f64,
 }
 
+impl Query<'_> {
+    /// Index of the untuned default: what the kernels' own words alone would choose.
+    pub fn default(&self) -> usize {
+        let prior = |i: usize| self.candidates[i].prior.0;
+        (0..self.candidates.len()).min_by(|&i, &j| prior(i).total_cmp(&prior(j))).unwrap_or(0)
+    }
+}
+
 /// What a policy answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
@@ -58,7 +66,8 @@ pub trait Policy: Send + Sync {
     /// Chooses among the candidates.
     fn choose(&self, q: &Query<'_>) -> Choice;
 
-    /// A candidate worth trying instead of the choice, to learn.
+    /// A candidate worth trying instead of the choice, to learn. Trying costs the ledger what it loses
+    /// against the choice; trying the default costs it nothing.
     fn explore(&self, _q: &Query<'_>, _e: &Exploration<'_>) -> Option<usize> {
         None
     }

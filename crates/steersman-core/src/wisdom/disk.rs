@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Opening must not hold up a first call; what is locked longer than this is looked at again later.
-const OPEN_PATIENCE: Duration = Duration::from_millis(25);
+const OPEN_PATIENCE: Duration = Duration::from_millis(200);
 /// Saving is off the hot path: another process's transaction, at most some ten milliseconds, is waited out.
 const SAVE_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -89,7 +89,12 @@ impl Disk {
         let mut conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         conn.busy_timeout(OPEN_PATIENCE)?;
         let writable = !conn.is_readonly("main")?;
-        match schema::identify(&conn)? {
+        // In one transaction: another process may make the tables between two looks, and ours would then
+        // pass for another program's.
+        let look = conn.unchecked_transaction()?;
+        let kind = schema::identify(&look)?;
+        look.finish()?;
+        match kind {
             Kind::Ours => {}
             Kind::Empty if writable => {
                 conn.pragma_update(None, "journal_mode", "WAL")?;

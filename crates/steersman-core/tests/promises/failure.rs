@@ -1,0 +1,70 @@
+//! Kernels that fail, lie or become illegal are not chosen again; the next best is.
+
+use crate::simulated::{Line, Script, World, exp, honest};
+use std::sync::atomic::Ordering;
+use steersman_core::guard::Offence;
+use steersman_core::{EngineError, Settings};
+
+fn three() -> [Script; 3] {
+    [
+        honest("slow", 1, Line(1e-6, 4e-9)),
+        honest("quick", 1, Line(1e-6, 1e-9)),
+        honest("middling", 1, Line(1e-6, 2e-9)),
+    ]
+}
+
+/// What a runtime does: runs the choice, and where that fails puts it away and asks again.
+fn survive(world: &mut World, n: usize, mut fails: impl FnMut(usize) -> Option<Offence>) -> usize {
+    let w = exp(n);
+    loop {
+        let kernel = world.engine.decide(&w).unwrap().kernel();
+        match fails(kernel) {
+            Some(offence) => assert!(world.engine.quarantine(kernel as u16, &w, offence, "as scripted")),
+            None => return kernel,
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_panics_fails_or_lies_is_put_away_and_the_next_best_runs() {
+    for offence in [Offence::Panicked, Offence::Failed, Offence::Wrong, Offence::Hung] {
+        let mut world = World::new(&three(), 0.05, 1, Settings::default());
+        assert_eq!(survive(&mut world, 10_000, |k| (k == 1).then_some(offence)), 2);
+        assert_eq!(world.engine.guard().list()[0].1.offence, offence);
+        for i in 0..20_000 {
+            assert_ne!(world.call(&exp(1_000 + i % 7 * 5_000)).kernel, 1);
+        }
+        assert_eq!(world.choice(10_000), 2);
+    }
+}
+
+#[test]
+fn when_all_are_put_away_the_error_says_who_and_why() {
+    let mut world = World::new(&three(), 0.05, 2, Settings::default());
+    for kernel in 0..3 {
+        world.engine.quarantine(kernel, &exp(10), Offence::Panicked, "as scripted");
+    }
+    let Err(EngineError::NoCandidate { refused, .. }) = world.engine.decide(&exp(10)) else {
+        panic!("a decision")
+    };
+    assert_eq!(refused.len(), 3);
+    assert!(refused.iter().all(|(_, why)| why.contains("as scripted")), "{refused:?}");
+    world.engine.guard().clear();
+    world.engine.invalidate();
+    assert_eq!(world.call(&exp(10_000)).kernel, 1);
+}
+
+#[test]
+fn a_kernel_that_becomes_illegal_is_not_returned_even_by_a_hit() {
+    let mut world = World::new(&three(), 0.05, 3, Settings::default());
+    let w = exp(10_000);
+    world.calls(&w, 1_000);
+    assert_eq!(world.choice(10_000), 1);
+    world.legal[1].store(false, Ordering::Relaxed);
+    for _ in 0..10_000 {
+        assert_ne!(world.call(&w).kernel, 1);
+    }
+    world.legal[1].store(true, Ordering::Relaxed);
+    world.calls(&w, 1_000);
+    assert_eq!(world.choice(10_000), 1);
+}
