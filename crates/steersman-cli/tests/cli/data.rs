@@ -129,3 +129,25 @@ fn output_that_cannot_be_written_is_a_failure() {
     let output = Home::new().command(&["knobs"]).stdout(full).output().expect("it runs");
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn the_tour_shows_choices_regret_and_crossovers() {
+    let home = Home::calibrated();
+    let t = home.json(&[]);
+    let workloads = t["workloads"].as_array().expect("a list");
+    assert!(workloads.len() >= 10, "{} workloads", workloads.len());
+    for w in workloads {
+        has(w, &["workload", "chosen", "chosen_s", "best", "best_s", "worst", "worst_s", "regret"]);
+        assert!(w["best_s"].as_f64() <= w["chosen_s"].as_f64(), "{w}");
+    }
+    assert!(
+        t["crossovers"].as_array().is_some_and(|c| c.iter().all(|l| l["rungs"][0]["winner"].is_string()))
+    );
+}
+
+#[test]
+fn more_memory_than_there_is_is_refused_before_it_is_touched() {
+    let ended = Home::new().steer(&["run", "exp f32 9999999999999"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert!(ended.err.contains("no memory for"), "{}", ended.err);
+}

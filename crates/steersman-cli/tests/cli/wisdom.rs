@@ -73,6 +73,20 @@ fn without_wisdom_on_disk_calibration_still_works_and_says_so() {
     assert!(!home.wisdom().exists());
 }
 
+#[test]
+fn two_processes_calibrate_at_once() {
+    let home = Home::new();
+    let start = || {
+        let mut command = home.command(&["calibrate", "--quick", "--budget", "700ms"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+    };
+    for child in [start(), start()] {
+        let ended = ended(child.wait_with_output().expect("it ends"));
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+    }
+    assert!(samples(&home) > 0);
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_in_calibration_keeps_what_was_learned() {
