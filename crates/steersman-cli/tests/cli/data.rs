@@ -135,7 +135,7 @@ fn the_tour_shows_choices_regret_and_crossovers() {
     let home = Home::calibrated();
     let t = home.json(&[]);
     let workloads = t["workloads"].as_array().expect("a list");
-    assert!(workloads.len() >= 10, "{} workloads", workloads.len());
+    assert!(workloads.len() >= 5, "{} workloads", workloads.len());
     for w in workloads {
         has(w, &["workload", "chosen", "chosen_s", "best", "best_s", "worst", "worst_s", "regret"]);
         assert!(w["best_s"].as_f64() <= w["chosen_s"].as_f64(), "{w}");
@@ -149,5 +149,5 @@ fn the_tour_shows_choices_regret_and_crossovers() {
 fn more_memory_than_there_is_is_refused_before_it_is_touched() {
     let ended = Home::new().steer(&["run", "exp f32 9999999999999"]);
     assert_eq!(ended.code, Some(1), "{}", ended.err);
-    assert!(ended.err.contains("no memory for"), "{}", ended.err);
+    assert!(ended.err.contains("over its limit"), "{}", ended.err);
 }
