@@ -94,13 +94,15 @@ fn two_processes_calibrate_at_once() {
 #[test]
 fn ctrl_c_in_calibration_keeps_what_was_learned() {
     let home = Home::new();
-    let mut command = home.command(&["calibrate", "--budget", "60s"]);
+    let mut command = home.command(&["calibrate", "--budget", "60s", "--json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     std::thread::sleep(Duration::from_secs(4));
     // SAFETY: sends a signal to our own child, which has not been waited for.
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     let ended = ended(child.wait_with_output().expect("it ends"));
     assert_eq!(ended.code, Some(130), "{}{}", ended.out, ended.err);
-    assert!(ended.out.contains("interrupted after"), "{}", ended.out);
-    assert!(samples(&home) > 0, "what was learned is there");
+    let report: Value = serde_json::from_str(&ended.out).expect("a report");
+    assert_eq!(report["interrupted"], true);
+    let taken = report["samples"].as_u64().expect("a count");
+    assert_eq!(samples(&home) > 0, taken > 0, "{taken} samples were taken");
 }
