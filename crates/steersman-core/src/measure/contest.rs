@@ -31,7 +31,7 @@ impl Default for Contest {
 pub fn contest(rig: &mut dyn Rig, variants: &[Variant], how: &Contest, running: &mut dyn FnMut(Variant)) -> Vec<Series> {
     let started = Instant::now();
     let mut series: Vec<Series> =
-        variants.iter().map(|&variant| Series { variant, samples: Vec::new(), batch: 0, failed: None }).collect();
+        variants.iter().map(|&variant| Series { variant, samples: Vec::new(), disturbed: Vec::new(), batch: 0, failed: None }).collect();
     for round in 0..how.rounds.max(how.least) {
         if round >= how.least && started.elapsed() > how.limit {
             break;
@@ -48,8 +48,8 @@ pub fn contest(rig: &mut dyn Rig, variants: &[Variant], how: &Contest, running: 
             }
             running(s.variant);
             match catch_unwind(AssertUnwindSafe(|| sample(rig, s, how.batch))) {
-                Ok(Ok(Some(seconds))) => s.samples.push(seconds),
-                Ok(Ok(None)) => {}
+                Ok(Ok((seconds, Ran::Clean))) => s.samples.push(seconds),
+                Ok(Ok((seconds, Ran::Disturbed))) => s.disturbed.push(seconds),
                 Ok(Err(why)) => s.failed = Some(why),
                 Err(panic) => s.failed = Some(format!("panicked: {}", panic_text(&*panic))),
             }
@@ -58,8 +58,8 @@ pub fn contest(rig: &mut dyn Rig, variants: &[Variant], how: &Contest, running: 
     series
 }
 
-/// One sample: a run to warm up, then a timed batch. `None` if the batch was disturbed.
-fn sample(rig: &mut dyn Rig, s: &mut Series, least: Duration) -> Result<Option<f64>, String> {
+/// One sample: a run to warm up, then a timed batch.
+fn sample(rig: &mut dyn Rig, s: &mut Series, least: Duration) -> Result<(f64, Ran), String> {
     let mut run = |n: u32| -> Result<(f64, bool), String> {
         let mut clean = true;
         let started = Instant::now();
@@ -82,7 +82,7 @@ fn sample(rig: &mut dyn Rig, s: &mut Series, least: Duration) -> Result<Option<f
         run(1)?;
     }
     let (took, clean) = run(s.batch)?;
-    Ok(clean.then_some(took / s.batch as f64))
+    Ok((took / s.batch as f64, if clean { Ran::Clean } else { Ran::Disturbed }))
 }
 
 /// The text of a panic.
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(series[0].samples.len(), 5);
         assert_eq!(series[1].failed.as_deref(), Some("no device"));
         assert_eq!(series[2].failed.as_deref(), Some("panicked: boom"));
-        assert!(series[3].samples.is_empty() && series[3].failed.is_none(), "disturbed batches are no samples");
+        assert!(series[3].samples.is_empty() && series[3].disturbed.len() == 5, "disturbed batches are no samples");
     }
 
     #[test]

@@ -9,6 +9,9 @@ pub struct Series {
     pub variant: Variant,
     /// Samples in the order they were taken; each the mean of a batch.
     pub samples: Vec<f64>,
+    /// Samples of batches that did not run under the conditions their parameters name: no measurement to
+    /// learn from, but the only word there is when all were like that.
+    pub disturbed: Vec<f64>,
     /// Runs in each batch.
     pub batch: u32,
     /// Why it was given up, if it was.
@@ -21,9 +24,11 @@ impl Series {
         median(self.samples.iter().copied())
     }
 
-    /// Median of the even (`0`) or odd (`1`) samples: to pick on one half and judge on the other.
+    /// Median of the even (`0`) or odd (`1`) samples: to pick on one half and judge on the other. With fewer
+    /// than two clean samples the disturbed ones answer: a caller would have had those times too.
     pub fn half(&self, half: usize) -> Option<f64> {
-        median(self.samples.iter().copied().skip(half).step_by(2))
+        let samples = if self.samples.len() < 2 { &self.disturbed } else { &self.samples };
+        median(samples.iter().copied().skip(half).step_by(2))
     }
 
     /// Quickest sample.
@@ -56,7 +61,7 @@ mod tests {
     #[test]
     fn halves_are_taken_in_turns_and_medians_shrug_off_outliers() {
         let variant = Variant { kernel: 0, params: Params::SERIAL };
-        let s = Series { variant, samples: vec![1.0, 10.0, 1.0, 12.0, 99.0, 11.0], batch: 1, failed: None };
+        let s = Series { variant, samples: vec![1.0, 10.0, 1.0, 12.0, 99.0, 11.0], disturbed: vec![], batch: 1, failed: None };
         assert_eq!(s.half(0), Some(1.0));
         assert_eq!(s.half(1), Some(11.0));
         assert_eq!(s.best(), Some(1.0));
