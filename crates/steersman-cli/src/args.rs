@@ -168,6 +168,12 @@ pub enum Bench {
     /// Time a decision: of a workload decided before (hit), and of one that is new (miss)
     #[command(after_help = "Examples:\n  steer bench decide\n  steer bench decide --json")]
     Decide,
+    /// Time a whole call through the runtime: `add f32 16 16` into memory that is there
+    #[command(after_help = "Example:\n  steer bench call --json")]
+    Call,
+    /// Time the start: open wisdom, be ready to decide
+    #[command(after_help = "Example:\n  steer bench start --json")]
+    Start,
 }
 
 /// `steer wisdom`.

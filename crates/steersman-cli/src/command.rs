@@ -11,7 +11,7 @@ mod run;
 mod tour;
 mod wisdom;
 
-use crate::args::{Bench, Cli, Command};
+use crate::args::{Cli, Command};
 use crate::exit::Outcome;
 use crate::screen::Screen;
 
@@ -27,7 +27,7 @@ pub fn run(cli: Cli) -> Outcome {
         Some(Command::Explain { workload }) => explain::run(&screen, &workload, cli.numerics),
         Some(Command::Run(args)) => run::run(&screen, &args, cli.numerics),
         Some(Command::Regret { file }) => regret::run(&screen, &file, cli.numerics),
-        Some(Command::Bench { what: Bench::Decide }) => bench::decide(&screen),
+        Some(Command::Bench { what }) => bench::run(&screen, what),
         Some(Command::Log { csv, trace, limit }) => log::run(&screen, csv, trace, limit),
         Some(Command::Wisdom { what }) => wisdom::run(&screen, &what),
         Some(Command::Knobs) => knobs::run(&screen),

@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod company;
 mod count;
 mod exit;
 mod interrupt;

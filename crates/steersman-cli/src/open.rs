@@ -14,9 +14,14 @@ fn knobs() -> Result<Knobs, Failure> {
 
 /// A runtime, and what there is to say about its wisdom said.
 pub fn runtime() -> Result<Runtime, Failure> {
-    let runtime = Runtime::with_knobs(knobs()?)?;
+    let runtime = quiet_runtime()?;
     tell_notices(&runtime, 0);
     Ok(runtime)
+}
+
+/// A runtime.
+pub fn quiet_runtime() -> Result<Runtime, Failure> {
+    Ok(Runtime::with_knobs(knobs()?)?)
 }
 
 /// Says what befell the wisdom file beyond the first `heard` notices.

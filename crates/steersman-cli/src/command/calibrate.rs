@@ -1,5 +1,6 @@
 //! `steer calibrate`: measure this machine and remember it.
 
+use crate::company::Watch;
 use crate::exit::{Failure, Outcome};
 use crate::progress::Bar;
 use crate::screen::{Screen, note};
@@ -29,6 +30,7 @@ pub fn run(screen: &Screen, quick: bool, refresh: bool, budget: Option<Duration>
 /// Calibrates in front of the user. Ctrl-C ends it early; what was learned is saved either way.
 pub fn calibrate(runtime: &Runtime, how: &Calibrate) -> Result<CalibrationReport, Failure> {
     interrupt::listen();
+    let watch = Watch::start(runtime);
     let heard = runtime.notices().len();
     let mut bar = Bar::new();
     let report = runtime.calibrate(how, &mut |step| {
@@ -36,6 +38,7 @@ pub fn calibrate(runtime: &Runtime, how: &Calibrate) -> Result<CalibrationReport
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     bar.clear();
+    watch.end();
     open::tell_notices(runtime, heard);
     let report = report?;
     for (kernel, why) in &report.quarantined {

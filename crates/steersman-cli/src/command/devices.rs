@@ -11,6 +11,7 @@ use crate::table::{
 use serde_json::json;
 use steersman::Runtime;
 use steersman_core::cost::{Level, Machine};
+use steersman_core::sense::{Senses, State};
 use steersman_core::units::si;
 use steersman_core::{Bytes, Device, Seconds};
 
@@ -19,12 +20,29 @@ pub fn run(screen: &Screen) -> Outcome {
     let devices = runtime.engine().devices();
     if screen.json {
         let list: Vec<_> = devices.iter().enumerate().map(|(i, d)| as_json(&runtime, i, d)).collect();
-        return screen.data(&json!({ "calibrated": runtime.calibrated(), "devices": list }));
+        let state = Senses::new().read();
+        return screen.data(&json!({ "calibrated": runtime.calibrated(), "devices": list, "state": state }));
     }
     for (i, d) in devices.iter().enumerate() {
         screen.print(&as_text(screen, &runtime, i, d))?;
     }
-    Ok(())
+    screen.print(&state(screen, &Senses::new().read()))
+}
+
+/// What the machine's sensors say now.
+fn state(screen: &Screen, s: &State) -> String {
+    let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_string());
+    let mut table = Table::new(&[Left(""), Left("")]);
+    table.row(["  free memory".to_string(), or_unknown(s.mem_available.map(|b| b.to_string()))]);
+    table.row([
+        "  load".to_string(),
+        or_unknown(s.load1.map(|l| format!("{l:.2} tasks over the last minute"))),
+    ]);
+    let hottest = s.temperatures.iter().max_by(|a, b| a.celsius.total_cmp(&b.celsius));
+    let hottest = hottest.map(|t| format!("{:.0} °C ({})", t.celsius, t.sensor));
+    table.row(["  hottest sensor".to_string(), or_unknown(hottest)]);
+    table.row(["  clock governor".to_string(), or_unknown(s.governor.clone())]);
+    format!("\n{}", table.show(&screen.paint))
 }
 
 /// One line for a heading: part, threads, instruction sets, memory.

@@ -1,5 +1,6 @@
 //! `steer regret`: how close to the best the choices for a file of workloads come.
 
+use crate::company::Watch;
 use crate::exit::{Failure, Outcome};
 use crate::paint::Ink;
 use crate::progress::Bar;
@@ -23,6 +24,7 @@ pub fn run(screen: &Screen, file: &Path, numerics: Option<NumericClass>) -> Outc
     let workloads = parse(file, &text, numerics, &runtime)?;
     open::mention_calibration(&runtime);
     interrupt::listen();
+    let watch = Watch::start(&runtime);
     let started = Instant::now();
     let mut bar = Bar::new();
     let report = runtime.regret(&workloads, &mut |i, n| {
@@ -33,6 +35,7 @@ pub fn run(screen: &Screen, file: &Path, numerics: Option<NumericClass>) -> Outc
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     bar.clear();
+    watch.end();
     for (workload, why) in &report.skipped {
         note("warning", &format!("'{workload}' was not judged: {why}"));
     }

@@ -3,6 +3,7 @@
 mod files;
 
 use crate::args::RunArgs;
+use crate::company::Watch;
 use crate::exit::{Failure, Outcome};
 use crate::open;
 use crate::screen::{Screen, note};
@@ -22,6 +23,7 @@ pub fn run(screen: &Screen, args: &RunArgs, numerics: Option<NumericClass>) -> O
     let w = open::workload(&args.workload, numerics, runtime.knobs())?;
     let (w, operands) = files::operands(w, args)?;
     let forced = forced(&runtime, &w, args)?;
+    let watch = Watch::start(&runtime);
     let mut decision = match forced {
         Some(v) => runtime.engine().judge(&w)?.with_variant(v),
         None => runtime.engine().decide(&w)?,
@@ -30,6 +32,7 @@ pub fn run(screen: &Screen, args: &RunArgs, numerics: Option<NumericClass>) -> O
         decision = files::compute(&runtime, &w, operands, forced, args)?;
     }
     let series = time(&runtime, &w, decision.variant(), args.repeat)?;
+    watch.end();
     let median = series.median().ok_or_else(|| no_sample(&runtime, &series))?;
     learn(&runtime, &w, &decision, forced.is_some(), operands.is_some(), median)?;
     if screen.json {

@@ -6,6 +6,7 @@ mod stops;
 use super::calibrate::calibrate;
 use super::devices::heading;
 use super::regret::{ink, percent};
+use crate::company::Watch;
 use crate::exit::{Failure, Outcome};
 use crate::paint::Ink;
 use crate::progress::Bar;
@@ -35,12 +36,14 @@ pub fn run(screen: &Screen) -> Outcome {
         screen.line(&screen.paint.ink(&format!("{learned}\n"), Ink::Dim))?;
     }
     interrupt::listen();
+    let watch = Watch::start(&runtime);
     let mut bar = Bar::new();
     let stops = stops::visit(&runtime, &mut |done, left, what| {
         bar.show(done, left, what);
         !interrupt::asked()
     })?;
     bar.clear();
+    watch.end();
     if interrupt::asked() {
         note("note", "interrupted; what was learned is kept");
         return Err(Failure::Interrupted);

@@ -76,7 +76,10 @@ fn a_forced_kernel_runs_and_is_logged() {
 
 #[test]
 fn decisions_are_measured_with_the_promised_keys() {
-    let b = Home::new().json(&["bench", "decide"]);
+    let home = Home::new();
+    has(&home.json(&["bench", "call"]), &["call_ns_p50", "call_ns_p99", "allocations_per_call"]);
+    has(&home.json(&["bench", "start"]), &["start_s_p50", "calibrated"]);
+    let b = home.json(&["bench", "decide"]);
     has(&b, &["hit_ns_p50", "hit_ns_p99", "miss_ns_p50", "candidates"]);
     assert_eq!(b["allocations_per_hit"], 0.0, "a hit allocates nothing");
 }
@@ -117,4 +120,34 @@ fn a_reader_that_leaves_is_no_error() {
         assert_eq!(ended.code, Some(0), "{}", ended.err);
         assert!(!ended.err.contains("error"), "{}", ended.err);
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
+    let output = Home::new().command(&["knobs"]).stdout(full).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_tour_shows_choices_regret_and_crossovers() {
+    let home = Home::calibrated();
+    let t = home.json(&[]);
+    let workloads = t["workloads"].as_array().expect("a list");
+    assert!(workloads.len() >= 5, "{} workloads", workloads.len());
+    for w in workloads {
+        has(w, &["workload", "chosen", "chosen_s", "best", "best_s", "worst", "worst_s", "regret"]);
+        assert!(w["best_s"].as_f64() <= w["chosen_s"].as_f64(), "{w}");
+    }
+    assert!(
+        t["crossovers"].as_array().is_some_and(|c| c.iter().all(|l| l["rungs"][0]["winner"].is_string()))
+    );
+}
+
+#[test]
+fn more_memory_than_there_is_is_refused_before_it_is_touched() {
+    let ended = Home::new().steer(&["run", "exp f32 9999999999999"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert!(ended.err.contains("over its limit"), "{}", ended.err);
 }

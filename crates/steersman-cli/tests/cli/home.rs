@@ -76,12 +76,17 @@ impl Home {
             .unwrap_or_else(|e| panic!("{args:?} printed no JSON ({e}): {}", ended.out))
     }
 
-    /// A home that knows a little of this machine.
+    /// A home that knows a little of this machine. On a busy machine probing alone may use the budget up; the
+    /// next try then goes on from there.
     pub fn calibrated() -> Home {
         let home = Home::new();
-        let ended = home.steer(&["calibrate", "--quick", "--budget", "500ms"]);
-        assert_eq!(ended.code, Some(0), "{}", ended.err);
-        home
+        for _ in 0..5 {
+            let report = home.json(&["calibrate", "--quick", "--budget", "700ms"]);
+            if report["samples"].as_u64().is_some_and(|n| n > 0) {
+                return home;
+            }
+        }
+        panic!("five calibrations took no sample");
     }
 }
 

@@ -1,0 +1,39 @@
+//! `steer bench start`: from nothing to a runtime that is ready to decide.
+
+use super::percentile;
+use crate::exit::Outcome;
+use crate::open;
+use crate::screen::Screen;
+use serde::Serialize;
+use std::time::Instant;
+use steersman_core::Seconds;
+
+const STARTS: usize = 30;
+
+#[derive(Debug, Serialize)]
+struct Report {
+    start_s_p50: f64,
+    start_s_p99: f64,
+    /// Whether there was wisdom of this machine to load.
+    calibrated: bool,
+}
+
+pub fn run(screen: &Screen) -> Outcome {
+    // Once aloud, so that notices about the wisdom file are heard once.
+    let calibrated = open::runtime()?.calibrated();
+    let mut times = Vec::with_capacity(STARTS);
+    for _ in 0..STARTS {
+        let started = Instant::now();
+        let runtime = open::quiet_runtime()?;
+        times.push(started.elapsed().as_secs_f64());
+        drop(runtime);
+    }
+    let report =
+        Report { start_s_p50: percentile(&times, 0.5)?, start_s_p99: percentile(&times, 0.99)?, calibrated };
+    if screen.json {
+        return screen.data(&report);
+    }
+    let wisdom = if calibrated { "with this machine's wisdom" } else { "with nothing known" };
+    let (p50, p99) = (Seconds(report.start_s_p50), Seconds(report.start_s_p99));
+    screen.line(&format!("ready in {p50} (p99 {p99}), {wisdom}"))
+}
