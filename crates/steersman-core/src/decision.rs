@@ -140,7 +140,6 @@ pub struct Crossover {
     pub winner: Variant,
 }
 
-
 impl Candidate {
     /// Its estimate's mean.
     pub fn mean(&self) -> Seconds {

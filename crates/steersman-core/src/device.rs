@@ -58,7 +58,8 @@ pub struct Identity {
 impl Identity {
     /// A stable 64-bit fingerprint, the validity key of everything learned on the device.
     pub fn fingerprint(&self) -> u64 {
-        let mut text = format!("{}|{}|{}|{:?}|{}", self.family, self.part, self.driver, self.memory, self.parallelism);
+        let mut text =
+            format!("{}|{}|{}|{:?}|{}", self.family, self.part, self.driver, self.memory, self.parallelism);
         for i in &self.isa {
             text.push('|');
             text.push_str(i);

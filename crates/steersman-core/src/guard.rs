@@ -47,7 +47,14 @@ impl Guard {
     }
 
     /// Puts a kernel away. Returns whether it was not there before.
-    pub fn quarantine(&self, kernel: u16, op: &'static str, dtype: DType, offence: Offence, detail: String) -> bool {
+    pub fn quarantine(
+        &self,
+        kernel: u16,
+        op: &'static str,
+        dtype: DType,
+        offence: Offence,
+        detail: String,
+    ) -> bool {
         let mut kept = self.kept.write().unwrap_or_else(|e| e.into_inner());
         let new = kept.insert((kernel, op, dtype), Quarantined { offence, detail }).is_none();
         self.count.store(kept.len(), Ordering::Release);

@@ -53,7 +53,8 @@ impl Hits {
                 continue;
             }
             let same = words.iter().zip(&slot.words).all(|(w, s)| *w == s.load(Ordering::Relaxed));
-            let payload: [u64; PAYLOAD] = std::array::from_fn(|i| slot.words[KEY_WORDS + i].load(Ordering::Relaxed));
+            let payload: [u64; PAYLOAD] =
+                std::array::from_fn(|i| slot.words[KEY_WORDS + i].load(Ordering::Relaxed));
             fence(Ordering::Acquire);
             if same && slot.sequence.load(Ordering::Relaxed) == before && before != 0 {
                 return Some(payload);

@@ -91,7 +91,9 @@ impl fmt::Display for Seconds {
 }
 
 /// A number of bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
@@ -126,7 +128,8 @@ mod tests {
 
     #[test]
     fn times_print_with_three_digits_and_the_right_unit() {
-        let cases = [(0.0, "0"), (2.31e-3, "2.31 ms"), (9.996e-7, "1.00 µs"), (4.5e-8, "45.0 ns"), (12.0, "12.0 s")];
+        let cases =
+            [(0.0, "0"), (2.31e-3, "2.31 ms"), (9.996e-7, "1.00 µs"), (4.5e-8, "45.0 ns"), (12.0, "12.0 s")];
         for (s, want) in cases {
             assert_eq!(Seconds(s).to_string(), want);
         }

@@ -10,7 +10,9 @@ pub fn dimensions(w: &Workload) -> Vec<(String, usize)> {
             let (_, m, k, n) = w.matmul_dims().unwrap_or((1, 1, 1, 1));
             vec![("m".into(), m), ("k".into(), k), ("n".into(), n)]
         }
-        Op::Custom(_) => w.inputs()[0].dims.iter().enumerate().map(|(i, &d)| (format!("size{i}"), d)).collect(),
+        Op::Custom(_) => {
+            w.inputs()[0].dims.iter().enumerate().map(|(i, &d)| (format!("size{i}"), d)).collect()
+        }
         _ if w.inputs()[0].rank() <= 1 => vec![("n".into(), w.inputs()[0].elements())],
         _ => w.inputs()[0].dims.iter().enumerate().map(|(i, &d)| (format!("dim{i}"), d)).collect(),
     }
@@ -37,7 +39,10 @@ pub fn resized(w: &Workload, dimension: &str, size: usize) -> Option<Workload> {
             .collect(),
         _ => {
             let axis = dimension.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0);
-            w.inputs().iter().map(|o| if o.rank() == 0 { Some(o.clone()) } else { grown(o, axis, size) }).collect()
+            w.inputs()
+                .iter()
+                .map(|o| if o.rank() == 0 { Some(o.clone()) } else { grown(o, axis, size) })
+                .collect()
         }
     };
     Some(Workload::new(w.op(), inputs?).ok()?.with_numerics(w.numerics()))

@@ -14,8 +14,10 @@ pub fn workloads(quick: bool) -> Vec<Wanted> {
 }
 
 /// Sizes of an element-wise sweep. Odd ones, so that tails are part of what is learned.
-const SIZES: [usize; 16] =
-    [1, 7, 37, 163, 701, 2_503, 6_101, 17_011, 45_007, 120_011, 330_017, 900_001, 2_100_011, 4_900_003, 9_800_009, 16_000_057];
+const SIZES: [usize; 16] = [
+    1, 7, 37, 163, 701, 2_503, 6_101, 17_011, 45_007, 120_011, 330_017, 900_001, 2_100_011, 4_900_003,
+    9_800_009, 16_000_057,
+];
 
 fn push(all: &mut Vec<Wanted>, importance: f64, op: Op, dtype: DType, shapes: &[&[usize]]) {
     let operands = shapes.iter().enumerate().map(|(i, s)| {
@@ -36,12 +38,21 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
     let common = [DType::F32, DType::F64];
     let rare = [DType::I32, DType::I64, DType::F16, DType::BF16, DType::U8, DType::Bool];
     let ops = UnaryOp::ALL.iter().map(|&u| Op::Unary(u));
-    let ops = ops.chain(BinaryOp::ALL.iter().map(|&b| Op::Binary(b))).chain(TernaryOp::ALL.iter().map(|&t| Op::Ternary(t)));
+    let ops = ops
+        .chain(BinaryOp::ALL.iter().map(|&b| Op::Binary(b)))
+        .chain(TernaryOp::ALL.iter().map(|&t| Op::Ternary(t)));
     for op in ops {
         let everyday = matches!(
             op,
-            Op::Unary(UnaryOp::Exp | UnaryOp::Tanh | UnaryOp::Relu | UnaryOp::Sqrt | UnaryOp::Ln | UnaryOp::Sin | UnaryOp::Sigmoid)
-                | Op::Binary(BinaryOp::Add | BinaryOp::Mul | BinaryOp::Sub | BinaryOp::Div | BinaryOp::Max)
+            Op::Unary(
+                UnaryOp::Exp
+                    | UnaryOp::Tanh
+                    | UnaryOp::Relu
+                    | UnaryOp::Sqrt
+                    | UnaryOp::Ln
+                    | UnaryOp::Sin
+                    | UnaryOp::Sigmoid
+            ) | Op::Binary(BinaryOp::Add | BinaryOp::Mul | BinaryOp::Sub | BinaryOp::Div | BinaryOp::Max)
                 | Op::Ternary(TernaryOp::Fma)
         );
         for dtype in common.iter().chain(if quick { &[][..] } else { &rare[..] }) {
@@ -83,7 +94,13 @@ fn reductions(all: &mut Vec<Wanted>, quick: bool) {
                     }
                     for axes in [&[][..], &[0][..], &[1][..]] {
                         let axes = steersman_core::Axes::from_list(axes).unwrap_or_default();
-                        push(all, if everyday { 1.0 } else { RARE }, Op::Reduce { kind, axes }, dtype, &[&[rows, cols]]);
+                        push(
+                            all,
+                            if everyday { 1.0 } else { RARE },
+                            Op::Reduce { kind, axes },
+                            dtype,
+                            &[&[rows, cols]],
+                        );
                     }
                 }
             }
@@ -97,8 +114,11 @@ fn reductions(all: &mut Vec<Wanted>, quick: bool) {
 }
 
 fn products(all: &mut Vec<Wanted>, quick: bool) {
-    let edges: &[usize] =
-        if quick { &[1, 5, 23, 110, 470] } else { &[1, 2, 4, 7, 13, 22, 37, 61, 99, 170, 300, 520, 990, 1900] };
+    let edges: &[usize] = if quick {
+        &[1, 5, 23, 110, 470]
+    } else {
+        &[1, 2, 4, 7, 13, 22, 37, 61, 99, 170, 300, 520, 990, 1900]
+    };
     let most = if quick { 3e7 } else { 6e8 };
     for dtype in [DType::F32, DType::F64] {
         for (i, &m) in edges.iter().enumerate() {
@@ -107,7 +127,9 @@ fn products(all: &mut Vec<Wanted>, quick: bool) {
                     // A Latin square through the cube: every pair of edges, a third of the points.
                     let flops = 2.0 * m as f64 * k as f64 * n as f64;
                     let vector = m == 1 || n == 1;
-                    if (i + j + l) % 3 == usize::from(dtype == DType::F64) && flops < most || vector && (j + i + l) % 2 == 0 {
+                    if (i + j + l) % 3 == usize::from(dtype == DType::F64) && flops < most
+                        || vector && (j + i + l) % 2 == 0
+                    {
                         push(all, 1.0, Op::MatMul, dtype, &[&[m, k], &[k, n]]);
                     }
                 }

@@ -7,14 +7,23 @@ use std::sync::Arc;
 use std::time::Instant;
 use steersman_core::cost::Machine;
 use steersman_core::measure::Rig;
-use steersman_core::{Axes, BinaryOp, DType, Engine, NumericClass, Op, Operand, Params, ReduceOp, TernaryOp, UnaryOp, Variant, Workload};
+use steersman_core::{
+    Axes, BinaryOp, DType, Engine, NumericClass, Op, Operand, Params, ReduceOp, TernaryOp, UnaryOp, Variant,
+    Workload,
+};
 
 /// Two sizes, both in the nearest cache: their difference is free of what a call costs.
 const FEW: usize = 256;
 const MANY: usize = 2048;
 
 /// Measures the rates of every element-wise op and reduction. About 60 µs each.
-pub fn probe(cpu: &Cpu, engine: &Arc<Engine>, machine: &mut Machine, quick: bool, progress: &mut dyn FnMut(f64) -> bool) {
+pub fn probe(
+    cpu: &Cpu,
+    engine: &Arc<Engine>,
+    machine: &mut Machine,
+    quick: bool,
+    progress: &mut dyn FnMut(f64) -> bool,
+) {
     let dtypes = if quick { &DType::ALL[..2] } else { &DType::ALL[..] };
     let ops: Vec<Op> = UnaryOp::ALL
         .iter()
@@ -44,7 +53,10 @@ fn workload(op: Op, dtype: DType, n: usize) -> Option<Workload> {
 
 fn one(cpu: &Cpu, engine: &Arc<Engine>, machine: &mut Machine, op: Op, dtype: DType) {
     let (Some(few), Some(many)) = (workload(op, dtype, FEW), workload(op, dtype, MANY)) else { return };
-    let (Ok(mut small), Ok(mut large)) = (CpuRig::new(cpu, engine, &few), CpuRig::new(cpu, engine, &many)) else { return };
+    let (Ok(mut small), Ok(mut large)) = (CpuRig::new(cpu, engine, &few), CpuRig::new(cpu, engine, &many))
+    else {
+        return;
+    };
     for (index, kernel) in engine.registry().about(op) {
         if kernel.supports(&few).is_err() || kernel.supports(&many).is_err() {
             continue;

@@ -4,7 +4,9 @@ use crate::device::Cpu;
 use crate::memory::Block;
 use std::sync::Arc;
 use steersman_core::measure::Rig;
-use steersman_core::{Address, DType, Engine, Io, KernelError, NumericClass, Operand, Ran, Variant, Workload};
+use steersman_core::{
+    Address, DType, Engine, Io, KernelError, NumericClass, Operand, Ran, Variant, Workload,
+};
 
 /// One workload with operands full of numbers.
 pub struct CpuRig {
@@ -61,7 +63,9 @@ impl CpuRig {
         let exact = |c: &steersman_core::Candidate| {
             c.variant.kernel != not.kernel
                 && c.variant.params.threads == 1
-                && kernels.get(c.variant.kernel).is_some_and(|k| k.numerics(&self.workload) == NumericClass::Exact)
+                && kernels
+                    .get(c.variant.kernel)
+                    .is_some_and(|k| k.numerics(&self.workload) == NumericClass::Exact)
         };
         self.engine.estimates(&self.workload).iter().find(|c| exact(c)).map(|c| c.variant)
     }
@@ -89,12 +93,16 @@ impl Rig for CpuRig {
         self.output.as_uninit_mut().fill(std::mem::MaybeUninit::new(0x5a));
         self.run(v).map_err(|e| e.to_string())?;
         let got = self.values();
-        let class = self.engine.registry().get(v.kernel).map_or(NumericClass::Exact, |k| k.numerics(&self.workload));
+        let class =
+            self.engine.registry().get(v.kernel).map_or(NumericClass::Exact, |k| k.numerics(&self.workload));
         let tolerance = tolerance(&self.workload, class);
         for (i, (w, g)) in want.iter().zip(&got).enumerate() {
             let same = w == g || (w.is_nan() && g.is_nan());
             if !same && (w - g).abs() > tolerance * w.abs().max(1.0) || g.is_nan() != w.is_nan() {
-                return Err(format!("element {i} of {} is {g:e} where the reference has {w:e}", self.workload));
+                return Err(format!(
+                    "element {i} of {} is {g:e} where the reference has {w:e}",
+                    self.workload
+                ));
             }
         }
         Ok(())

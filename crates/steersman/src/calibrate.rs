@@ -81,7 +81,11 @@ impl Calibrator {
         }
     }
 
-    pub(crate) fn run(&self, how: &Calibrate, progress: &mut dyn FnMut(&Step) -> ControlFlow<()>) -> CalibrationReport {
+    pub(crate) fn run(
+        &self,
+        how: &Calibrate,
+        progress: &mut dyn FnMut(&Step) -> ControlFlow<()>,
+    ) -> CalibrationReport {
         let started = Instant::now();
         let budget = how.budget.unwrap_or(if how.quick { QUICK } else { FULL });
         let mut broken = false;
@@ -94,7 +98,8 @@ impl Calibrator {
         if how.refresh {
             self.engine.with_model_mut(|m| m.clear());
         }
-        let known = self.engine.devices().get(self.device.0 as usize).map(|d| d.machine.clone()).unwrap_or_default();
+        let known =
+            self.engine.devices().get(self.device.0 as usize).map(|d| d.machine.clone()).unwrap_or_default();
         if known.levels.is_empty() || known.rates.is_empty() || how.refresh {
             tell("probing the machine's limits".into(), &mut broken);
             let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
@@ -104,13 +109,18 @@ impl Calibrator {
             rates::probe(&self.cpu, &self.engine, &mut machine, how.quick, &mut go_on);
             self.engine.set_machine(self.device, machine);
         }
-        let calibration = Calibration { budget: budget.saturating_sub(started.elapsed()), ..Calibration::default() };
-        let report = tune::calibrate(&self.engine, self, plan::workloads(how.quick), &calibration, &mut |p| {
-            match tell(format!("measuring {}", p.workload), &mut broken) {
+        let calibration =
+            Calibration { budget: budget.saturating_sub(started.elapsed()), ..Calibration::default() };
+        let report = tune::calibrate(
+            &self.engine,
+            self,
+            plan::workloads(how.quick),
+            &calibration,
+            &mut |p| match tell(format!("measuring {}", p.workload), &mut broken) {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
-            }
-        });
+            },
+        );
         if !report.interrupted || report.samples >= ENOUGH_SAMPLES {
             self.calibrated.store(true, Ordering::Release);
         }

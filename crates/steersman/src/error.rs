@@ -48,7 +48,9 @@ pub enum Error {
         last: String,
     },
     /// A kernel failed on operands it had begun to overwrite.
-    #[error("{kernel} failed on '{workload}' in place ({why}); its operand is half overwritten and cannot be redone")]
+    #[error(
+        "{kernel} failed on '{workload}' in place ({why}); its operand is half overwritten and cannot be redone"
+    )]
     HalfDone {
         /// What was to run.
         workload: String,

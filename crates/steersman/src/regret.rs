@@ -100,7 +100,8 @@ impl Runtime {
         let decision = engine.judge(w)?;
         let variants: Vec<Variant> = engine.estimates(w).iter().map(|c| c.variant).collect();
         let series = self.contest(w, &variants, &HOW)?;
-        let failed = || Error::AllFailed { workload: w.to_string(), last: "no candidate gave a clean sample".into() };
+        let failed =
+            || Error::AllFailed { workload: w.to_string(), last: "no candidate gave a clean sample".into() };
         let best = series
             .iter()
             .filter(|s| s.half(1).is_some())
@@ -138,13 +139,15 @@ impl RegretReport {
         sorted.sort_by(f64::total_cmp);
         // Nearest rank, so that a percentile is always one of the regrets.
         let rank = |p: f64| sorted[((p * n as f64).ceil() as usize).clamp(1, n) - 1];
-        let share = |hit: &dyn Fn(&RegretRow) -> bool| self.rows.iter().filter(|r| hit(r)).count() as f64 / n as f64;
+        let share =
+            |hit: &dyn Fn(&RegretRow) -> bool| self.rows.iter().filter(|r| hit(r)).count() as f64 / n as f64;
         self.mean_regret = sorted.iter().sum::<f64>() / n as f64;
         self.p50_regret = rank(0.5);
         self.p99_regret = rank(0.99);
         self.worst_regret = sorted[n - 1];
         self.top1_rate = share(&|r| r.chosen == r.best || r.regret <= 0.02);
-        self.mape = self.rows.iter().map(|r| (r.predicted_s / r.chosen_s - 1.0).abs()).sum::<f64>() / n as f64;
+        self.mape =
+            self.rows.iter().map(|r| (r.predicted_s / r.chosen_s - 1.0).abs()).sum::<f64>() / n as f64;
         self.coverage90 = share(&|r| (r.low_s..=r.high_s).contains(&r.chosen_s));
     }
 }

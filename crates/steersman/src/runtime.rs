@@ -85,9 +85,9 @@ impl Runtime {
         let (wisdom, notices) = remember::open(knobs.wisdom_path().as_deref(), knobs.frozen);
         let calibrated = remember::restore(&engine, cpu_id, fingerprint, &wisdom.load(fingerprint));
         if knobs.policy == PolicyKind::Threshold {
-            let elements = knobs.threshold_elements.unwrap_or_else(|| {
-                crate::crossover::parallel_from(&engine).unwrap_or(THRESHOLD_ELEMENTS)
-            });
+            let elements = knobs
+                .threshold_elements
+                .unwrap_or_else(|| crate::crossover::parallel_from(&engine).unwrap_or(THRESHOLD_ELEMENTS));
             engine.set_policy(Arc::new(Threshold { elements }));
         }
         let inner = Arc::new(Inner {
@@ -164,7 +164,12 @@ impl Runtime {
     /// # Safety
     /// The addresses must be host pointers valid for the workload's operands, the output not overlapping any
     /// input (except exactly, for element-wise ops in place).
-    pub unsafe fn run_at(&self, w: &Workload, inputs: &[Address], output: Address) -> Result<Decision, Error> {
+    pub unsafe fn run_at(
+        &self,
+        w: &Workload,
+        inputs: &[Address],
+        output: Address,
+    ) -> Result<Decision, Error> {
         let inner = &*self.inner;
         let decision = inner.engine.decide(w)?;
         // SAFETY: passed on.
@@ -172,7 +177,13 @@ impl Runtime {
     }
 
     /// Runs a workload on contiguous bytes in host memory; `forced` names the variant, else the engine decides.
-    pub fn run_raw(&self, w: &Workload, inputs: &[&[u8]], output: &mut [u8], forced: Option<Variant>) -> Result<Decision, Error> {
+    pub fn run_raw(
+        &self,
+        w: &Workload,
+        inputs: &[&[u8]],
+        output: &mut [u8],
+        forced: Option<Variant>,
+    ) -> Result<Decision, Error> {
         let check = |what: String, need: usize, got: usize| match need == got {
             true => Ok(()),
             false => Err(Error::Bytes { workload: w.to_string(), what, need, got }),
@@ -186,7 +197,10 @@ impl Runtime {
         }
         check("the result".into(), w.output().bytes(), output.len())?;
         let inner = &*self.inner;
-        let memory = |why: steersman_cpu::memory::MemoryError| Error::Memory { workload: w.to_string(), why: why.to_string() };
+        let memory = |why: steersman_cpu::memory::MemoryError| Error::Memory {
+            workload: w.to_string(),
+            why: why.to_string(),
+        };
         // Copied into aligned memory: what people hand over may start anywhere.
         let mut blocks = Vec::new();
         for bytes in inputs {
@@ -227,7 +241,12 @@ impl Inner {
         if changes == self.saved.load(Ordering::Acquire) && log.is_empty() {
             return Ok(());
         }
-        let mut batch = remember::collect(&self.engine, self.cpu_id, self.fingerprint, self.calibrated.load(Ordering::Acquire));
+        let mut batch = remember::collect(
+            &self.engine,
+            self.cpu_id,
+            self.fingerprint,
+            self.calibrated.load(Ordering::Acquire),
+        );
         batch.log = log;
         self.wisdom.save(batch)?;
         self.saved.store(changes, Ordering::Release);
@@ -235,7 +254,12 @@ impl Inner {
     }
 
     /// Runs what was decided; whoever fails is put away and the next best runs.
-    unsafe fn run_decided(&self, w: &Workload, mut decision: Decision, io: Io<'_>) -> Result<Decision, Error> {
+    unsafe fn run_decided(
+        &self,
+        w: &Workload,
+        mut decision: Decision,
+        io: Io<'_>,
+    ) -> Result<Decision, Error> {
         let mut last: Option<String> = None;
         // Each failure puts one kernel away, so this ends.
         loop {
@@ -265,7 +289,9 @@ impl Inner {
             last = Some(why);
             decision = match self.engine.decide(w) {
                 Ok(d) => d.as_fallback(),
-                Err(_) => return Err(Error::AllFailed { workload: w.to_string(), last: last.unwrap_or_default() }),
+                Err(_) => {
+                    return Err(Error::AllFailed { workload: w.to_string(), last: last.unwrap_or_default() });
+                }
             };
         }
     }
@@ -273,11 +299,17 @@ impl Inner {
     #[cold]
     fn observed(&self, w: &Workload, decision: &Decision, took: Seconds, ran: Ran) {
         if ran == Ran::Disturbed {
-            self.note(w, decision, Some(took), Some("its threads were busy elsewhere: not learned from".into()));
+            self.note(
+                w,
+                decision,
+                Some(took),
+                Some("its threads were busy elsewhere: not learned from".into()),
+            );
             return;
         }
         let news = self.engine.observe(decision, took);
-        let shift = news.and_then(|n| n.shift).map(|s| format!("the machine runs {s:?} than learned").to_lowercase());
+        let shift =
+            news.and_then(|n| n.shift).map(|s| format!("the machine runs {s:?} than learned").to_lowercase());
         self.note(w, decision, Some(took), shift);
     }
 

@@ -58,15 +58,21 @@ fn vector<T: Element>(p: *const T, len: usize) -> Operand {
     }
 }
 
-fn reshaped<T: Element>(data: &[T], dims: &[usize], strides: Option<Strides>) -> Result<Operand, WorkloadError> {
+fn reshaped<T: Element>(
+    data: &[T],
+    dims: &[usize],
+    strides: Option<Strides>,
+) -> Result<Operand, WorkloadError> {
     let mut operand = match strides {
         None => Operand::new(T::DTYPE, dims)?,
         Some(s) => Operand::strided(T::DTYPE, dims, s)?,
     };
     // Every element the strides reach must lie in the slice; a negative one would reach before its start.
-    let last: Option<isize> = operand.dims.iter().zip(&operand.strides).try_fold(0isize, |at, (&d, &s)| {
-        (s >= 0 || d <= 1).then(|| at + s * (d.max(1) as isize - 1))
-    });
+    let last: Option<isize> = operand
+        .dims
+        .iter()
+        .zip(&operand.strides)
+        .try_fold(0isize, |at, (&d, &s)| (s >= 0 || d <= 1).then(|| at + s * (d.max(1) as isize - 1)));
     let fits = operand.elements() == 0 || last.is_some_and(|l| (l as usize) < data.len());
     if !fits {
         return Err(WorkloadError::Output {
@@ -84,7 +90,11 @@ fn reshaped<T: Element>(data: &[T], dims: &[usize], strides: Option<Strides>) ->
 impl<'a> View<'a> {
     /// A slice as a vector.
     pub fn new<T: Element>(data: &'a [T]) -> View<'a> {
-        View { at: Address::host(data.as_ptr()), operand: vector(data.as_ptr(), data.len()), data: PhantomData }
+        View {
+            at: Address::host(data.as_ptr()),
+            operand: vector(data.as_ptr(), data.len()),
+            data: PhantomData,
+        }
     }
 
     /// A slice in row-major order as an array of this shape.
@@ -103,7 +113,11 @@ impl<'a> View<'a> {
 impl<'a> ViewMut<'a> {
     /// A slice as a vector.
     pub fn new<T: Element>(data: &'a mut [T]) -> ViewMut<'a> {
-        ViewMut { at: Address::host(data.as_ptr()), operand: vector(data.as_ptr(), data.len()), data: PhantomData }
+        ViewMut {
+            at: Address::host(data.as_ptr()),
+            operand: vector(data.as_ptr(), data.len()),
+            data: PhantomData,
+        }
     }
 
     /// A slice in row-major order as an array of this shape.
@@ -139,7 +153,9 @@ impl Tensor {
         match &self.block {
             None => Some(&[]),
             // SAFETY: the block holds this many initialised elements of this type, suitably aligned.
-            Some(b) => Some(unsafe { std::slice::from_raw_parts(b.as_ptr().cast(), self.operand.elements()) }),
+            Some(b) => {
+                Some(unsafe { std::slice::from_raw_parts(b.as_ptr().cast(), self.operand.elements()) })
+            }
         }
     }
 
@@ -163,7 +179,10 @@ impl Runtime {
         if w.is_empty() {
             return Ok(Tensor { block: None, operand });
         }
-        let memory = |e: steersman_cpu::memory::MemoryError| Error::Memory { workload: w.to_string(), why: e.to_string() };
+        let memory = |e: steersman_cpu::memory::MemoryError| Error::Memory {
+            workload: w.to_string(),
+            why: e.to_string(),
+        };
         let mut block = self.inner.cpu.memory.take(operand.bytes()).map_err(memory)?;
         let output = Address::host(block.as_mut_ptr());
         // SAFETY: views borrow their data for the call; the block is fresh and large enough.
@@ -172,10 +191,16 @@ impl Runtime {
     }
 
     /// Runs `op` where it is quickest, into the caller's memory.
-    pub fn eval_into(&self, op: Op, inputs: &[View<'_>], output: ViewMut<'_>) -> Result<Option<Decision>, Error> {
+    pub fn eval_into(
+        &self,
+        op: Op,
+        inputs: &[View<'_>],
+        output: ViewMut<'_>,
+    ) -> Result<Option<Decision>, Error> {
         let at = output.at;
         let numerics = self.inner.knobs.numerics;
-        let plain = Workload::plain(op, inputs.iter().map(|v| v.operand.clone()), output.operand.clone(), numerics);
+        let plain =
+            Workload::plain(op, inputs.iter().map(|v| v.operand.clone()), output.operand.clone(), numerics);
         let w = match plain {
             Some(w) => w,
             None => self.workload(op, inputs)?.with_output(output.operand)?,
@@ -192,7 +217,12 @@ impl Runtime {
         Ok(w.with_numerics(self.inner.knobs.numerics))
     }
 
-    unsafe fn run_views(&self, w: &Workload, inputs: &[View<'_>], output: Address) -> Result<Decision, Error> {
+    unsafe fn run_views(
+        &self,
+        w: &Workload,
+        inputs: &[View<'_>],
+        output: Address,
+    ) -> Result<Decision, Error> {
         let mut at = [Address(0); 3];
         for (to, v) in at.iter_mut().zip(inputs) {
             *to = v.at;

@@ -84,7 +84,11 @@ impl Machine {
 
     /// Seconds to hand work to `threads` threads (0 for one).
     pub fn handoff(&self, threads: usize) -> f64 {
-        if threads <= 1 { 0.0 } else { self.handoff.unwrap_or(ASSUMED_HANDOFF) * (1.0 + (threads as f64).log2()) / 2.0 }
+        if threads <= 1 {
+            0.0
+        } else {
+            self.handoff.unwrap_or(ASSUMED_HANDOFF) * (1.0 + (threads as f64).log2()) / 2.0
+        }
     }
 
     /// Measured seconds per element of `op` in `kernel`, if it was probed.

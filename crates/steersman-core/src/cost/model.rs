@@ -292,7 +292,8 @@ impl Model {
 
     /// Everything known, cell by cell, to be written down.
     pub fn cells(&self) -> impl Iterator<Item = (CellKey, Knowledge)> {
-        let copy = |c: &Cell| Knowledge { stats: c.stats.clone(), local: c.local.clone(), settled: c.settled };
+        let copy =
+            |c: &Cell| Knowledge { stats: c.stats.clone(), local: c.local.clone(), settled: c.settled };
         self.cells.iter().map(move |(k, c)| (*k, copy(c)))
     }
 

@@ -77,7 +77,9 @@ impl Stats {
         let (low, high) = self.range.unwrap_or((f64::NAN, f64::NAN));
         let mut out = vec![used as u8];
         let mut put = |v: f64| out.extend(v.to_le_bytes());
-        [self.weight, self.samples as f64, low, high, self.unit.unwrap_or(f64::NAN)].into_iter().for_each(&mut put);
+        [self.weight, self.samples as f64, low, high, self.unit.unwrap_or(f64::NAN)]
+            .into_iter()
+            .for_each(&mut put);
         self.moment[..used].iter().copied().for_each(&mut put);
         for i in 0..used {
             self.gram[i][..=i].iter().copied().for_each(&mut put);
@@ -254,7 +256,14 @@ impl Fit {
         let belief = Belief::from_pool(self);
         let mut covariance = [[0.0; MAX_TERMS]; MAX_TERMS];
         (0..MAX_TERMS).for_each(|i| covariance[i][i] = 1.0 / belief.precision[i]);
-        Fit { mean: belief.mean, covariance, shape: belief.shape, scale: belief.scale, lowest: belief.lowest, unit: belief.unit }
+        Fit {
+            mean: belief.mean,
+            covariance,
+            shape: belief.shape,
+            scale: belief.scale,
+            lowest: belief.lowest,
+            unit: belief.unit,
+        }
     }
 
     /// Relative noise variance.

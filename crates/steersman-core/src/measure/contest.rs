@@ -23,15 +23,34 @@ pub struct Contest {
 
 impl Default for Contest {
     fn default() -> Contest {
-        Contest { rounds: 5, least: 2, batch: Duration::from_micros(20), limit: Duration::from_millis(50), give_up: 3.0 }
+        Contest {
+            rounds: 5,
+            least: 2,
+            batch: Duration::from_micros(20),
+            limit: Duration::from_millis(50),
+            give_up: 3.0,
+        }
     }
 }
 
 /// Times `variants` on `rig` in turns. `running` is told what runs now, for a watchdog beside.
-pub fn contest(rig: &mut dyn Rig, variants: &[Variant], how: &Contest, running: &mut dyn FnMut(Variant)) -> Vec<Series> {
+pub fn contest(
+    rig: &mut dyn Rig,
+    variants: &[Variant],
+    how: &Contest,
+    running: &mut dyn FnMut(Variant),
+) -> Vec<Series> {
     let started = Instant::now();
-    let mut series: Vec<Series> =
-        variants.iter().map(|&variant| Series { variant, samples: Vec::new(), disturbed: Vec::new(), batch: 0, failed: None }).collect();
+    let mut series: Vec<Series> = variants
+        .iter()
+        .map(|&variant| Series {
+            variant,
+            samples: Vec::new(),
+            disturbed: Vec::new(),
+            batch: 0,
+            failed: None,
+        })
+        .collect();
     for round in 0..how.rounds.max(how.least) {
         if round >= how.least && started.elapsed() > how.limit {
             break;
@@ -124,12 +143,16 @@ mod tests {
 
     #[test]
     fn failing_and_panicking_variants_are_given_up_and_the_others_go_on() {
-        let variants: Vec<Variant> = [0, 9, 8, 7].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
+        let variants: Vec<Variant> =
+            [0, 9, 8, 7].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
         let series = contest(&mut Spins(0), &variants, &patient(), &mut |_| {});
         assert_eq!(series[0].samples.len(), 5);
         assert_eq!(series[1].failed.as_deref(), Some("no device"));
         assert_eq!(series[2].failed.as_deref(), Some("panicked: boom"));
-        assert!(series[3].samples.is_empty() && series[3].disturbed.len() == 5, "disturbed batches are no samples");
+        assert!(
+            series[3].samples.is_empty() && series[3].disturbed.len() == 5,
+            "disturbed batches are no samples"
+        );
     }
 
     #[test]

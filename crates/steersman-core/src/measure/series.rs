@@ -61,7 +61,13 @@ mod tests {
     #[test]
     fn halves_are_taken_in_turns_and_medians_shrug_off_outliers() {
         let variant = Variant { kernel: 0, params: Params::SERIAL };
-        let s = Series { variant, samples: vec![1.0, 10.0, 1.0, 12.0, 99.0, 11.0], disturbed: vec![], batch: 1, failed: None };
+        let s = Series {
+            variant,
+            samples: vec![1.0, 10.0, 1.0, 12.0, 99.0, 11.0],
+            disturbed: vec![],
+            batch: 1,
+            failed: None,
+        };
         assert_eq!(s.half(0), Some(1.0));
         assert_eq!(s.half(1), Some(11.0));
         assert_eq!(s.best(), Some(1.0));

@@ -153,7 +153,9 @@ impl UnaryOp {
     /// Whether the operation means something for this element type.
     pub fn takes(self, d: DType) -> bool {
         match self {
-            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Relu => d != DType::Bool && (d != DType::U8 || self != UnaryOp::Neg),
+            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Relu => {
+                d != DType::Bool && (d != DType::U8 || self != UnaryOp::Neg)
+            }
             UnaryOp::Not => d == DType::Bool,
             _ => FLOATS(d),
         }
@@ -163,7 +165,10 @@ impl UnaryOp {
 impl BinaryOp {
     /// Whether it compares, so that the result is bool.
     pub const fn compares(self) -> bool {
-        matches!(self, BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge)
+        matches!(
+            self,
+            BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge
+        )
     }
 
     /// Whether it is logical: bool in, bool out.

@@ -21,7 +21,15 @@ impl Policy for Threshold {
         let most = q.candidates.iter().map(|c| c.variant.params.threads).max().unwrap_or(1);
         let threads = if elements >= self.elements { most } else { 1 };
         // Kernels are registered plainest first, so the last is the widest.
-        let index = q.candidates.iter().rposition(|c| c.variant.params.threads == threads).unwrap_or(q.candidates.len() - 1);
-        Choice { index, reason: ReasonCode::Threshold, confidence: confidence(q.candidates, index, q.tie_band) }
+        let index = q
+            .candidates
+            .iter()
+            .rposition(|c| c.variant.params.threads == threads)
+            .unwrap_or(q.candidates.len() - 1);
+        Choice {
+            index,
+            reason: ReasonCode::Threshold,
+            confidence: confidence(q.candidates, index, q.tie_band),
+        }
     }
 }

@@ -115,8 +115,11 @@ pub fn calibrate(
             }
         };
         let contenders = contenders(engine, &w);
-        let unchecked: Vec<Variant> =
-            contenders.iter().copied().filter(|v| checked.insert((v.kernel, w.op().name(), w.dtype()))).collect();
+        let unchecked: Vec<Variant> = contenders
+            .iter()
+            .copied()
+            .filter(|v| checked.insert((v.kernel, w.op().name(), w.dtype())))
+            .collect();
         match watchdog.contest(rig, contenders, unchecked, how.contest.clone(), how.timeout) {
             Timed::Done { series, wrong } => {
                 report.workloads += 1;
@@ -125,7 +128,8 @@ pub fn calibrate(
                 }
                 for s in series {
                     if let Some(why) = s.failed.clone() {
-                        let offence = if why.starts_with("panicked") { Offence::Panicked } else { Offence::Failed };
+                        let offence =
+                            if why.starts_with("panicked") { Offence::Panicked } else { Offence::Failed };
                         put_away(engine, &mut report, s.variant, &w, offence, why);
                     } else if let Some(m) = s.median() {
                         engine.learn(s.variant, &w, m, 1.0);
@@ -152,7 +156,10 @@ fn put_away(engine: &Engine, report: &mut Report, v: Variant, w: &Workload, offe
 fn contenders(engine: &Engine, w: &Workload) -> Vec<Variant> {
     let all = engine.estimates(w);
     let best_high = all.iter().map(|c| c.estimate.high.0).fold(f64::INFINITY, f64::min);
-    all.iter().filter(|c| c.estimate.low.0 <= best_high * 2.0 || c.estimate.evidence.samples < 2).map(|c| c.variant).collect()
+    all.iter()
+        .filter(|c| c.estimate.low.0 <= best_high * 2.0 || c.estimate.evidence.samples < 2)
+        .map(|c| c.variant)
+        .collect()
 }
 
 /// Index of the pending workload with the most doubt per second, among a window of them.

@@ -51,7 +51,14 @@ impl Watchdog {
 
     /// Checks `check` against the reference, then times `variants`. No single run may last longer than `timeout`.
     /// A thread that hangs is left behind with its rig: it cannot be stopped safely.
-    pub fn contest(&mut self, rig: Box<dyn Rig>, variants: Vec<Variant>, check: Vec<Variant>, how: Contest, timeout: Duration) -> Timed {
+    pub fn contest(
+        &mut self,
+        rig: Box<dyn Rig>,
+        variants: Vec<Variant>,
+        check: Vec<Variant>,
+        how: Contest,
+        timeout: Duration,
+    ) -> Timed {
         let first = variants.first().copied();
         let worker = self.worker.get_or_insert_with(start);
         worker.since.store(clock(), Ordering::Release);
@@ -64,7 +71,8 @@ impl Watchdog {
             match worker.answers.recv_timeout(timeout / 4) {
                 Ok((series, wrong)) => return Timed::Done { series, wrong },
                 Err(RecvTimeoutError::Timeout) => {
-                    let since = Duration::from_micros(clock().saturating_sub(worker.since.load(Ordering::Acquire)));
+                    let since =
+                        Duration::from_micros(clock().saturating_sub(worker.since.load(Ordering::Acquire)));
                     if since > timeout {
                         let at = unpack(worker.running.load(Ordering::Acquire));
                         self.worker = None;
@@ -124,5 +132,8 @@ fn pack(v: Variant) -> u64 {
 }
 
 fn unpack(word: u64) -> Variant {
-    Variant { kernel: word as u16, params: Params { threads: (word >> 16) as u16, variant: (word >> 32) as u16 } }
+    Variant {
+        kernel: word as u16,
+        params: Params { threads: (word >> 16) as u16, variant: (word >> 32) as u16 },
+    }
 }

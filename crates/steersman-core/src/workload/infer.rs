@@ -1,7 +1,7 @@
 //! Derives the result of an op from its operands, and brings operands into the form kernels see.
 
-use super::operand::{Dims, Operand, Strides};
 use super::WorkloadError;
+use super::operand::{Dims, Operand, Strides};
 use crate::dtype::DType;
 use crate::op::{Op, Perm, TernaryOp};
 use smallvec::SmallVec;
@@ -53,7 +53,11 @@ fn check_dtypes(op: Op, inputs: &Inputs) -> Result<(), WorkloadError> {
     let data = match op {
         Op::Ternary(TernaryOp::Where) => {
             if inputs[0].dtype != DType::Bool {
-                return Err(WorkloadError::MixedDTypes { op: "where's condition", a: inputs[0].dtype, b: DType::Bool });
+                return Err(WorkloadError::MixedDTypes {
+                    op: "where's condition",
+                    a: inputs[0].dtype,
+                    b: DType::Bool,
+                });
             }
             &inputs[1..]
         }

@@ -16,7 +16,7 @@ mod operand;
 mod text;
 
 pub use error::WorkloadError;
-pub use key::{Key, KEY_WORDS};
+pub use key::{KEY_WORDS, Key};
 pub use operand::{Dims, MAX_BYTES, Operand, Strides};
 pub use text::parse_file;
 

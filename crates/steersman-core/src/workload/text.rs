@@ -42,7 +42,9 @@ impl FromStr for Workload {
     fn from_str(text: &str) -> Result<Workload, WorkloadError> {
         let line = text.split('#').next().unwrap_or("").trim();
         parse(line).map_err(|p| match p {
-            Problem::Text(f) => WorkloadError::Text { text: line.into(), problem: f.problem, expected: f.expected },
+            Problem::Text(f) => {
+                WorkloadError::Text { text: line.into(), problem: f.problem, expected: f.expected }
+            }
             Problem::Workload(e) => e,
         })
     }
@@ -60,22 +62,31 @@ pub fn parse_file(text: &str) -> Result<Vec<Workload>, WorkloadError> {
 fn parse(line: &str) -> Result<Workload, Problem> {
     let mut tokens = line.split_whitespace().peekable();
     let Some(name) = tokens.next() else {
-        return Err(fail::<Problem>("it is empty", "an op, an element type and shapes, like 'add f32 1000 1000'")?);
+        return Err(fail::<Problem>(
+            "it is empty",
+            "an op, an element type and shapes, like 'add f32 1000 1000'",
+        )?);
     };
     let Some(mut op) = Op::from_name(name) else {
         let names = Op::names();
         let near = nearest(name, &names);
-        return Err(fail::<Problem>(format!("there is no op '{name}'"), match near {
-            Some(n) => format!("an op such as '{n}' (did you mean that?)"),
-            None => format!("one of: {}", names.join(" ")),
-        })?);
+        return Err(fail::<Problem>(
+            format!("there is no op '{name}'"),
+            match near {
+                Some(n) => format!("an op such as '{n}' (did you mean that?)"),
+                None => format!("one of: {}", names.join(" ")),
+            },
+        )?);
     };
     let types = || DType::ALL.map(|d| d.name()).join(" ");
     let Some(dtype) = tokens.next() else {
         return Err(fail::<Problem>("the element type is missing", format!("one of: {}", types()))?);
     };
     let Ok(dtype) = dtype.parse::<DType>() else {
-        return Err(fail::<Problem>(format!("'{dtype}' is not an element type"), format!("one of: {}", types()))?);
+        return Err(fail::<Problem>(
+            format!("'{dtype}' is not an element type"),
+            format!("one of: {}", types()),
+        )?);
     };
     let mut inputs: Vec<Operand> = Vec::new();
     let (mut out_place, mut numerics) = (None, None);
@@ -91,7 +102,8 @@ fn parse(line: &str) -> Result<Workload, Problem> {
                 _ => op = attribute(op, k, v, inputs.len())?,
             }
         } else {
-            let d = if op == Op::Ternary(TernaryOp::Where) && inputs.is_empty() { DType::Bool } else { dtype };
+            let d =
+                if op == Op::Ternary(TernaryOp::Where) && inputs.is_empty() { DType::Bool } else { dtype };
             inputs.push(parse_operand(t, d)?);
         }
     }
@@ -121,13 +133,20 @@ fn attribute(op: Op, key: &str, value: &str, operands: usize) -> Result<Op, Fail
     let list = || -> Result<Vec<usize>, Fail> {
         value
             .split(',')
-            .map(|a| a.parse().or_else(|_| fail(format!("'{a}' in {key}= is not a number"), format!("{key}=0 or {key}=0,1"))))
+            .map(|a| {
+                a.parse().or_else(|_| {
+                    fail(format!("'{a}' in {key}= is not a number"), format!("{key}=0 or {key}=0,1"))
+                })
+            })
             .collect()
     };
     match (by_count(op, operands), key) {
         (Op::Reduce { kind, .. }, "axis") => match Axes::from_list(&list()?) {
             Some(axes) => Ok(Op::Reduce { kind, axes }),
-            None => fail(format!("axis={value} repeats an axis or names one above 7"), "each axis once, like axis=0,1"),
+            None => fail(
+                format!("axis={value} repeats an axis or names one above 7"),
+                "each axis once, like axis=0,1",
+            ),
         },
         (Op::Transpose { .. }, "perm") => match Perm::from_list(&list()?) {
             Some(perm) => Ok(Op::Transpose { perm }),
@@ -159,7 +178,10 @@ fn parse_operand(text: &str, dtype: DType) -> Result<Operand, Problem> {
         match d.parse::<usize>() {
             Ok(v) => dims.push(v),
             Err(_) => {
-                return Err(fail::<Problem>(format!("'{shape}' is not a shape"), "numbers joined by x, like 1024x512, or 1 for a scalar")?);
+                return Err(fail::<Problem>(
+                    format!("'{shape}' is not a shape"),
+                    "numbers joined by x, like 1024x512, or 1 for a scalar",
+                )?);
             }
         }
     }
@@ -170,7 +192,10 @@ fn parse_operand(text: &str, dtype: DType) -> Result<Operand, Problem> {
             match parsed {
                 Ok(strides) => Operand::strided(dtype, &dims, strides)?,
                 Err(_) => {
-                    return Err(fail::<Problem>(format!("'{s}' are not strides"), "numbers joined by commas, like 1024x512:1,1024")?);
+                    return Err(fail::<Problem>(
+                        format!("'{s}' are not strides"),
+                        "numbers joined by commas, like 1024x512:1,1024",
+                    )?);
                 }
             }
         }
@@ -179,7 +204,12 @@ fn parse_operand(text: &str, dtype: DType) -> Result<Operand, Problem> {
 }
 
 fn parse_place(text: &str) -> Result<Place, Fail> {
-    text.parse().or_else(|_| fail(format!("'{text}' is not a place"), "host, or a device such as cuda:0 as `steer devices` lists them"))
+    text.parse().or_else(|_| {
+        fail(
+            format!("'{text}' is not a place"),
+            "host, or a device such as cuda:0 as `steer devices` lists them",
+        )
+    })
 }
 
 fn parse_numerics(text: &str) -> Result<NumericClass, Fail> {

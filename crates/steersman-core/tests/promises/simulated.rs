@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::{
-    Decision, DeviceId, Engine, Kernel, Op, OpClass, ParamList, Params, ReasonCode, Refusal, Seconds, Settings,
-    Workload,
+    Decision, DeviceId, Engine, Kernel, Op, OpClass, ParamList, Params, ReasonCode, Refusal, Seconds,
+    Settings, Workload,
 };
 
 /// Deterministic noise.

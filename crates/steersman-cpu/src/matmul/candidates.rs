@@ -1,7 +1,10 @@
 //! The products as candidates: who can do what, on how many threads, at what counted cost.
 
 use super::blas::{self, Blas};
-use super::{Blocks, Float, Gemm, Scratch, amx, by_gemm_crate, by_matrixmultiply, gemv, naive, packed, padded_flops, small, split};
+use super::{
+    Blocks, Float, Gemm, Scratch, amx, by_gemm_crate, by_matrixmultiply, gemv, naive, packed, padded_flops,
+    small, split,
+};
 use crate::context::Context;
 use crate::isa::Level;
 use std::path::Path;
@@ -108,7 +111,11 @@ impl Kernel for Product {
             How::Packed(_) if m < 4 || n < 4 => Err(Refusal::new("packing a few rows or columns never pays")),
             How::Blas(_) => {
                 // SAFETY: only the strides are looked at.
-                let g = product_at::<f32>(w, 0, Io { inputs: &[steersman_core::Address(0); 2], output: steersman_core::Address(0) });
+                let g = product_at::<f32>(
+                    w,
+                    0,
+                    Io { inputs: &[steersman_core::Address(0); 2], output: steersman_core::Address(0) },
+                );
                 blas::accepts(&g).map_err(|why| Refusal::new(why.to_string()))
             }
             _ => Ok(()),
@@ -117,7 +124,8 @@ impl Kernel for Product {
 
     fn params(&self, w: &Workload) -> ParamList {
         let parallel = w.flops() >= LEAST_PARALLEL_FLOPS && !matches!(self.how, How::Naive);
-        let threads = if parallel { self.ctx.thread_params() } else { std::iter::once(Params::SERIAL).collect() };
+        let threads =
+            if parallel { self.ctx.thread_params() } else { std::iter::once(Params::SERIAL).collect() };
         match self.how {
             // Shorter blocks fit a cache that is shared or smaller than it says.
             How::Packed(level) if level > Level::Baseline => {
@@ -164,8 +172,12 @@ impl Kernel for Product {
                 DType::F64 => self.floats::<f64>(w, p, io, |blas, g| blas.dgemm(g)),
                 DType::I32 => each(w, io, |g: &Gemm<i32>| naive(g)),
                 DType::I64 => each(w, io, |g: &Gemm<i64>| naive(g)),
-                DType::F16 => each(w, io, |g: &Gemm<half::f16>| through_f32(g, |x| x.to_f32(), half::f16::from_f32)),
-                DType::BF16 => each(w, io, |g: &Gemm<half::bf16>| through_f32(g, |x| x.to_f32(), half::bf16::from_f32)),
+                DType::F16 => {
+                    each(w, io, |g: &Gemm<half::f16>| through_f32(g, |x| x.to_f32(), half::f16::from_f32))
+                }
+                DType::BF16 => {
+                    each(w, io, |g: &Gemm<half::bf16>| through_f32(g, |x| x.to_f32(), half::bf16::from_f32))
+                }
                 d => Err(KernelError::Failed(format!("matmul of {d} was refused and run all the same"))),
             }
         }
@@ -231,8 +243,13 @@ impl Product {
                 How::Gemv(level) | How::Small(level) => small(*level, g),
                 How::Packed(level) => {
                     let cache = |l: u8, other: usize| self.ctx.host.cache(l).map_or(other, |c| c.bytes);
-                    let mut blocks =
-                        Blocks::for_caches(cache(1, 32 << 10), cache(2, 512 << 10), cache(3, 8 << 20), size_of::<T>(), *level);
+                    let mut blocks = Blocks::for_caches(
+                        cache(1, 32 << 10),
+                        cache(2, 512 << 10),
+                        cache(3, 8 << 20),
+                        size_of::<T>(),
+                        *level,
+                    );
                     if variant == SHORT_BLOCKS {
                         (blocks.mc, blocks.kc) = (blocks.mc.div_ceil(2), blocks.kc.div_ceil(2));
                     }
@@ -291,7 +308,10 @@ unsafe fn through_f32<T: Copy>(g: &Gemm<T>, widen: impl Fn(T) -> f32, narrow: im
     let gather = |p: *const T, rows: usize, cols: usize, rs: isize, cs: isize| -> Vec<f32> {
         let at = |i: usize, j: usize| p.wrapping_offset(i as isize * rs + j as isize * cs);
         // SAFETY: i and j stay inside the operand.
-        (0..rows).flat_map(|i| (0..cols).map(move |j| (i, j))).map(|(i, j)| widen(unsafe { *at(i, j) })).collect()
+        (0..rows)
+            .flat_map(|i| (0..cols).map(move |j| (i, j)))
+            .map(|(i, j)| widen(unsafe { *at(i, j) }))
+            .collect()
     };
     let a = gather(g.a, g.m, g.k, g.a_rs, g.a_cs);
     let b = gather(g.b, g.k, g.n, g.b_rs, g.b_cs);
