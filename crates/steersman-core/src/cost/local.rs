@@ -105,7 +105,7 @@ impl Local {
 
     /// From [`Local::to_bytes`]; `None` if they are not that.
     pub fn from_bytes(bytes: &[u8]) -> Option<Local> {
-        if bytes.len() % 16 != 0 {
+        if !bytes.len().is_multiple_of(16) {
             return None;
         }
         let word = |b: &[u8]| <[u8; 4]>::try_from(b).unwrap_or_default();
