@@ -135,14 +135,14 @@ where
 /// The first place of `key`, which is there.
 #[inline(always)]
 fn first<T: Ordered>(block: &[T], key: T::Key) -> usize {
-    let hit = |x: &T| x.key() == key || is_nan(x.key()) && is_nan(key);
-    // Sixteen at a time without a branch, then the one among them.
+    let hit = |x: &T| (x.key() == key) | (is_nan(x.key()) & is_nan(key));
+    // Many at a time without a branch, then the one among them.
     let mut from = 0;
-    for chunk in block.chunks_exact(16) {
-        if chunk.iter().fold(false, |any, x| any | hit(x)) {
+    for chunk in block.chunks_exact(64) {
+        if chunk.iter().fold(0u32, |any, x| any | hit(x) as u32) != 0 {
             break;
         }
-        from += 16;
+        from += 64;
     }
     from + block[from..].iter().position(hit).unwrap_or(0)
 }

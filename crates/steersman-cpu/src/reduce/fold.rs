@@ -5,6 +5,7 @@
 //! exact enough that the error stays that of one lane, whatever the number of elements.
 
 use super::element::{Brain, Float, Half};
+use super::wide::{Tail, Wide, extreme32, extreme64};
 use crate::isa::{Isa, fma32, fma64};
 use std::marker::PhantomData;
 
@@ -18,6 +19,12 @@ pub(super) trait Fold<const W: usize>: Copy + Send + Sync {
     const ROUNDS: usize;
     /// Whether rows of up to eight elements have code of their own.
     const SHORT: bool = false;
+    /// Whether steps may be regrouped at will: then elements go into one lane, this many at a time, and the
+    /// compiler makes vectors of the plain loop. It does so for every instruction set, where it finds the
+    /// vectors in blocks of lanes only for some (maximum of 4096 i32 with AVX-512: 1.8 µs in blocks).
+    const PLAIN: Option<usize> = None;
+    /// Whether taking an element twice does no harm.
+    const TWICE: bool = false;
 
     /// A lane that has taken no step.
     fn lane(self) -> Self::Lane;
@@ -33,8 +40,23 @@ pub(super) trait Fold<const W: usize>: Copy + Send + Sync {
     fn finish(self, t: Self::Total, n: usize) -> Self::Out;
     /// Whether no further element can change the result.
     #[inline(always)]
-    fn settled(self, _t: &[Self::Total; W]) -> bool {
+    fn settled(self, _t: Self::Total) -> bool {
         false
+    }
+    /// One step of every lane of a block.
+    #[inline(always)]
+    fn block<I: Isa>(self, lanes: &mut [Self::Lane; W], x: [Self::In; W]) {
+        for j in 0..W {
+            lanes[j] = self.step::<I>(lanes[j], x[j]);
+        }
+    }
+    /// A few elements in one lane, if there is code for it.
+    ///
+    /// # Safety
+    /// `x` must be readable for `n` elements, and the CPU have the instruction set.
+    #[inline(always)]
+    unsafe fn tail<I: Isa>(self, _x: *const Self::In, _n: usize) -> Option<Self::Lane> {
+        None
     }
 }
 
@@ -119,6 +141,11 @@ macro_rules! float_sums {
                 let sum: f64 = $value;
                 <$t>::from_wide(if self.mean { sum / n as f64 } else { sum })
             }
+            #[inline(always)]
+            unsafe fn tail<I: Isa>(self, x: *const $t, n: usize) -> Option<$lane> {
+                // SAFETY: the caller's promise, passed on.
+                unsafe { <$t as Wide>::tail::<I>(Tail::Sum, x, n) }
+            }
         }
         impl Fold<$w> for Norm<$t> {
             type In = $t;
@@ -145,6 +172,11 @@ macro_rules! float_sums {
             fn finish(self, $v: $total, _n: usize) -> $t {
                 let sum: f64 = $value;
                 <$t>::from_wide(sum.sqrt())
+            }
+            #[inline(always)]
+            unsafe fn tail<I: Isa>(self, x: *const $t, n: usize) -> Option<$lane> {
+                // SAFETY: the caller's promise, passed on.
+                unsafe { <$t as Wide>::tail::<I>(Tail::Squares, x, n) }
             }
         }
     )+};
@@ -190,13 +222,14 @@ macro_rules! float_products {
 float_products!(f32, f64, Half, Brain);
 
 macro_rules! integer_folds {
-    ($($name:ident, $t:ty, $w:literal, $lane:ty, $rounds:expr, $one:expr, $op:ident;)+) => {$(
+    ($($name:ident, $t:ty, $w:literal, $lane:ty, $rounds:expr, $plain:expr, $one:expr, $op:ident;)+) => {$(
         impl Fold<$w> for $name<$t> {
             type In = $t;
             type Lane = $lane;
             type Total = i64;
             type Out = i64;
             const ROUNDS: usize = $rounds;
+            const PLAIN: Option<usize> = $plain;
             #[inline(always)]
             fn lane(self) -> $lane { $one }
             #[inline(always)]
@@ -218,17 +251,17 @@ macro_rules! integer_folds {
 }
 
 integer_folds! {
-    Sum, i32, 8, i64, 1 << 20, 0, wrapping_add;
-    Sum, i64, 8, i64, 1 << 20, 0, wrapping_add;
+    Sum, i32, 8, i64, 1 << 20, Some(1 << 20), 0, wrapping_add;
+    Sum, i64, 8, i64, 1 << 20, Some(1 << 20), 0, wrapping_add;
     // Sixteen-bit lanes would be quicker still but hold only 257 bytes' sum.
-    Sum, u8, 16, u32, 1 << 16, 0, wrapping_add;
-    Prod, i32, 8, i64, 1 << 20, 1, wrapping_mul;
-    Prod, i64, 8, i64, 1 << 20, 1, wrapping_mul;
-    Prod, u8, 8, i64, 1 << 20, 1, wrapping_mul;
+    Sum, u8, 16, u32, 1 << 16, Some(1 << 20), 0, wrapping_add;
+    Prod, i32, 8, i64, 1 << 20, None, 1, wrapping_mul;
+    Prod, i64, 8, i64, 1 << 20, None, 1, wrapping_mul;
+    Prod, u8, 8, i64, 1 << 20, None, 1, wrapping_mul;
 }
 
 macro_rules! float_extremes {
-    ($($t:ty, $w:literal, $lane:ident, $short:literal, |$x:ident| $get:expr;)+) => {$(
+    ($($t:ty, $w:literal, $lane:ident, $short:literal, $wide:ident, |$x:ident| $get:expr;)+) => {$(
         impl<const MAX: bool> Fold<$w> for Extreme<$t, MAX> {
             type In = $t;
             type Lane = $lane;
@@ -258,15 +291,24 @@ macro_rules! float_extremes {
             fn finish(self, t: $lane, _n: usize) -> $t {
                 <$t>::from_wide(if t.is_nan() { f64::NAN } else { t as f64 + 0.0 })
             }
+            #[inline(always)]
+            fn block<I: Isa>(self, lanes: &mut [$lane; $w], x: [$t; $w]) {
+                $wide::<I, MAX>(lanes, x.map(|$x| $get));
+            }
+            #[inline(always)]
+            unsafe fn tail<I: Isa>(self, x: *const $t, n: usize) -> Option<$lane> {
+                // SAFETY: the caller's promise, passed on.
+                unsafe { <$t as Wide>::tail::<I>(if MAX { Tail::Max } else { Tail::Min }, x, n) }
+            }
         }
     )+};
 }
 
 float_extremes! {
-    f32, 16, f32, true, |x| x;
-    f64, 8, f64, true, |x| x;
-    Half, 16, f32, false, |x| x.get();
-    Brain, 16, f32, false, |x| x.get();
+    f32, 16, f32, true, extreme32, |x| x;
+    f64, 8, f64, true, extreme64, |x| x;
+    Half, 16, f32, false, extreme32, |x| x.get();
+    Brain, 16, f32, false, extreme32, |x| x.get();
 }
 
 macro_rules! integer_extremes {
@@ -277,6 +319,8 @@ macro_rules! integer_extremes {
             type Total = $t;
             type Out = $t;
             const ROUNDS: usize = 1 << 20;
+            const PLAIN: Option<usize> = Some(1 << 20);
+            const TWICE: bool = true;
             #[inline(always)]
             fn lane(self) -> $t { if MAX { $t::MIN } else { $t::MAX } }
             #[inline(always)]
@@ -317,6 +361,8 @@ macro_rules! truths {
             type Total = $lane;
             type Out = bool;
             const ROUNDS: usize = 16;
+            const PLAIN: Option<usize> = Some(1024);
+            const TWICE: bool = true;
             #[inline(always)]
             fn lane(self) -> $lane { 0 }
             #[inline(always)]
@@ -337,7 +383,7 @@ macro_rules! truths {
             #[inline(always)]
             fn finish(self, t: $lane, _n: usize) -> bool { (t == 0) == ALL }
             #[inline(always)]
-            fn settled(self, t: &[$lane; $w]) -> bool { t.iter().fold(0, |a, b| a | b) != 0 }
+            fn settled(self, t: $lane) -> bool { t != 0 }
         }
     )+};
 }

@@ -38,6 +38,7 @@ mod scalar;
 mod shape;
 mod variance;
 mod walk;
+mod wide;
 
 use crate::context::Context;
 use crate::isa::Level;

@@ -2,7 +2,7 @@
 
 use super::choose::{Visit, choose};
 use super::rows::Rows;
-use super::shape::{Inner, Shape};
+use super::shape::{Inner, Loop, Loops, Shape};
 use super::{SPLIT_FROM, numerics, prior};
 use crate::context::Context;
 use crate::isa::{Body, Isa, Level};
@@ -12,7 +12,7 @@ use std::ops::Range;
 use steersman_core::Op;
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::{
-    Address, DeviceId, Io, Kernel, KernelError, NumericClass, ParamList, Params, Ran, Refusal, Workload,
+    Address, Axes, DeviceId, Io, Kernel, KernelError, NumericClass, ParamList, Params, Ran, Refusal, Workload,
 };
 
 /// Reduces rows, vectorised for one instruction set.
@@ -67,18 +67,89 @@ impl Kernel for RowKernel {
     }
 
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        let Some(shape) = Shape::of(w) else { return Err(KernelError::Failed("not a reduction".into())) };
-        let team = &*self.ctx.team;
-        let threads = p.threads as usize;
-        let call =
-            Call { shape: &shape, input: io.inputs[0], output: io.output, level: self.level, team, threads };
-        let clean = choose(shape.kind, w.dtype(), call)?;
+        let Op::Reduce { kind, axes } = w.op() else {
+            return Err(KernelError::Failed("not a reduction".into()));
+        };
+        let call = Call {
+            input: io.inputs[0],
+            output: io.output,
+            level: self.level,
+            team: &self.ctx.team,
+            threads: p.threads as usize,
+        };
+        let clean = match dense(w, axes) {
+            // Most reductions are such; half a kibibyte of loops takes longer to set up than a short row.
+            Some((rows, n)) => choose(kind, w.dtype(), Job { call, places: Places::dense(rows, n) }),
+            None => match Shape::of(w) {
+                Some(shape) => choose(kind, w.dtype(), Job { call, places: Places::of(&shape) }),
+                None => return Err(KernelError::Failed("not a reduction".into())),
+            },
+        }?;
         Ok(if clean { Ran::Clean } else { Ran::Disturbed })
     }
 }
 
+/// How many rows of how many elements, if they follow one another without gaps and outputs too.
+fn dense(w: &Workload, axes: Axes) -> Option<(usize, usize)> {
+    let (mut rows, mut n, mut all) = (1, 1, 1);
+    let input = &w.inputs()[0];
+    for (axis, (&dim, &step)) in input.dims.iter().zip(&input.strides).enumerate().rev() {
+        if dim > 1 && step != all as isize {
+            return None;
+        }
+        all *= dim;
+        if !axes.contains(axis) {
+            rows *= dim;
+        } else if rows == 1 {
+            n *= dim;
+        } else if dim != 1 {
+            return None;
+        }
+    }
+    w.output().is_contiguous().then_some((rows, n))
+}
+
+/// Where each output's elements are.
+#[derive(Clone, Copy)]
+struct Places<'a> {
+    rows: usize,
+    /// Elements side by side.
+    n: usize,
+    /// Elements of one output: `n` for each run of the loops over them.
+    length: usize,
+    kept: &'a Loops,
+    reduced: &'a Loops,
+    from: isize,
+    to: isize,
+    /// Whether rows follow one another without gaps, and outputs too; `kept` is then not asked.
+    dense: bool,
+}
+
+impl<'a> Places<'a> {
+    fn dense(rows: usize, n: usize) -> Places<'static> {
+        let (kept, reduced) = (Loops::NONE, Loops::NONE);
+        Places { rows, n, length: n, kept, reduced, from: 0, to: 0, dense: true }
+    }
+
+    fn of(shape: &'a Shape) -> Places<'a> {
+        let Shape { kept, reduced, last: Loop { n, .. }, length, from, to, .. } = shape;
+        let dense = match kept.as_slice() {
+            [l] => l.from == *n as isize && l.to == 1 && length == n,
+            _ => false,
+        };
+        Places { rows: kept.count(), n: *n, length: *length, kept, reduced, from: *from, to: *to, dense }
+    }
+
+    /// Where a row begins in input and output.
+    #[inline(always)]
+    fn row(&self, row: usize) -> (isize, isize) {
+        let (from, to) =
+            if self.dense { ((row * self.n) as isize, row as isize) } else { self.kept.offset(row) };
+        (self.from + from, self.to + to)
+    }
+}
+
 struct Call<'a> {
-    shape: &'a Shape,
     input: Address,
     output: Address,
     level: Level,
@@ -86,30 +157,36 @@ struct Call<'a> {
     threads: usize,
 }
 
+struct Job<'a> {
+    call: Call<'a>,
+    places: Places<'a>,
+}
+
 /// Partial results that fit the stack.
 const PARTS: usize = 256;
 
-impl Visit for Call<'_> {
+impl Visit for Job<'_> {
     #[inline]
     fn visit<J: Rows>(self, job: J) -> bool {
-        let Call { shape, input, output, level, team, threads } = self;
-        let (rows, n) = (shape.kept.count(), shape.last.n);
-        let some = Band { job, shape, input, output, rows: 0..rows, columns: 0..n, sink: Sink::Results };
+        let Job { call: Call { input, output, level, team, threads }, places } = self;
+        let (rows, n) = (places.rows, places.n);
+        let some = Band { job, places, input, output, rows: 0..rows, columns: 0..n, sink: Sink::Results };
+        // SAFETY: there are kernels only for levels that are present.
+        let run = |band: Band<'_, J>| unsafe { level.dispatch_unchecked(band) };
         if threads <= 1 {
-            level.dispatch(some);
+            run(some);
             return true;
         }
         if rows >= 4 * threads || rows * threads > PARTS {
-            let outcome = team.run(threads, &|part| {
-                level.dispatch(Band { rows: share(rows, threads, part), ..some.clone() })
-            });
+            let outcome =
+                team.run(threads, &|part| run(Band { rows: share(rows, threads, part), ..some.clone() }));
             return outcome.is_parallel();
         }
         let mut parts = [const { MaybeUninit::<J::Part>::uninit() }; PARTS];
         let slots = Slots(parts.as_mut_ptr());
         let outcome = team.run(threads, &|part| {
             let sink = Sink::Parts { slots: slots.first(), part, parts: threads };
-            level.dispatch(Band { columns: share(n, threads, part), sink, ..some.clone() });
+            run(Band { columns: share(n, threads, part), sink, ..some.clone() });
         });
         for row in 0..rows {
             let mut all = job.start();
@@ -117,9 +194,9 @@ impl Visit for Call<'_> {
                 // SAFETY: each part of the run, which has ended, filled its slots.
                 all = job.join(all, unsafe { slot.assume_init() });
             }
-            let (_, to) = shape.kept.offset(row);
+            let (_, to) = places.row(row);
             // SAFETY: the output is writable over its strides.
-            unsafe { *output.as_mut_ptr::<J::Out>().offset(shape.to + to) = job.finish(all, shape.length) };
+            unsafe { *output.as_mut_ptr::<J::Out>().offset(to) = job.finish(all, places.length) };
         }
         outcome.is_parallel()
     }
@@ -159,7 +236,7 @@ unsafe impl<P: Send> Sync for Sink<P> {}
 #[derive(Clone)]
 struct Band<'a, J: Rows> {
     job: J,
-    shape: &'a Shape,
+    places: Places<'a>,
     input: Address,
     output: Address,
     rows: Range<usize>,
@@ -171,33 +248,29 @@ impl<J: Rows> Body for Band<'_, J> {
     type Out = ();
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Band { job, shape, input, output, rows, columns, sink } = self;
-        let n = shape.last.n;
-        // SAFETY: the shape's loops stay within the operands, whose addresses the kernel's caller vouches
-        // for; there is a slot for each row and part.
+        let Band { job, places, input, output, rows, columns, sink } = self;
+        let n = places.n;
+        // SAFETY: the places lie within the operands, whose addresses the kernel's caller vouches for; there
+        // is a slot for each row and part.
         unsafe {
-            let x = input.as_ptr::<J::In>().offset(shape.from);
-            let out = output.as_mut_ptr::<J::Out>().offset(shape.to);
-            let dense = match shape.kept.as_slice() {
-                [l] => {
-                    l.from == n as isize && l.to == 1 && shape.length == n && matches!(sink, Sink::Results)
+            let (x, out) = (input.as_ptr::<J::In>(), output.as_mut_ptr::<J::Out>());
+            if places.dense && matches!(sink, Sink::Results) {
+                let (from, to) = places.row(rows.start);
+                if job.short::<I>(x.offset(from), n, rows.len(), out.offset(to)) {
+                    return;
                 }
-                _ => false,
-            };
-            if dense && job.short::<I>(x.add(rows.start * n), n, rows.len(), out.add(rows.start)) {
-                return;
             }
-            let runs = shape.reduced.count();
+            let runs = places.reduced.count();
             for row in rows {
-                let (from, to) = shape.kept.offset(row);
+                let (from, to) = places.row(row);
                 let mut found = job.start();
                 for run in 0..runs {
-                    let (step, _) = shape.reduced.offset(run);
+                    let (step, _) = places.reduced.offset(run);
                     let x = x.offset(from + step).add(columns.start);
                     found = job.more::<I>(found, x, columns.len(), run * n + columns.start);
                 }
                 match sink {
-                    Sink::Results => *out.offset(to) = job.finish(found, shape.length),
+                    Sink::Results => *out.offset(to) = job.finish(found, places.length),
                     Sink::Parts { slots, part, parts } => {
                         (*slots.add(row * parts + part)).write(found);
                     }

@@ -120,10 +120,7 @@ unsafe fn short<I: Isa, F: Fold<W>, const W: usize, const N: usize>(
 #[inline(always)]
 unsafe fn step<I: Isa, F: Fold<W>, const W: usize>(f: F, lanes: &mut [F::Lane; W], x: *const F::In) {
     // SAFETY: the caller vouches for `W` elements.
-    let x = unsafe { *(x as *const [F::In; W]) };
-    for j in 0..W {
-        lanes[j] = f.step::<I>(lanes[j], x[j]);
-    }
+    f.block::<I>(lanes, unsafe { (x as *const [F::In; W]).read() });
 }
 
 #[inline(always)]
@@ -136,12 +133,65 @@ fn merge<F: Fold<W>, const W: usize>(f: F, a: [F::Lane; W], b: [F::Lane; W]) -> 
 }
 
 /// The total of `n` elements at `x`.
+#[inline(always)]
+unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usize) -> F::Total {
+    // SAFETY: the caller's promise, passed on.
+    let (total, at) = unsafe {
+        match F::PLAIN {
+            Some(most) => plain::<I, F, W>(f, x, n, most),
+            None => blocks::<I, F, W>(f, x, n),
+        }
+    };
+    if at == n {
+        return total;
+    }
+    // SAFETY: as above; this is compiled for `I` and runs nowhere else.
+    unsafe {
+        if let Some(lane) = f.tail::<I>(x.add(at), n - at) {
+            return f.widen(total, lane);
+        }
+        match F::PLAIN {
+            Some(_) => f.widen(total, plain_rest::<I, F, W>(f, x, n, at)),
+            None => f.join(total, rest::<I, F, W>(f, x, n, at)),
+        }
+    }
+}
+
+/// Elements a plain loop takes at least, and a multiple of which it takes.
+const STRIDE: usize = 256;
+
+/// The total of those of `n` elements that fill strides, in chunks of at most `most`, and where they end.
+#[inline(always)]
+unsafe fn plain<I: Isa, F: Fold<W>, const W: usize>(
+    f: F,
+    x: *const F::In,
+    n: usize,
+    most: usize,
+) -> (F::Total, usize) {
+    let (mut total, mut at) = (f.total(), 0);
+    while n - at >= STRIDE {
+        let len = ((n - at) / STRIDE * STRIDE).min(most);
+        // SAFETY: the chunk lies below `n`, for which the caller vouches.
+        let chunk = unsafe { std::slice::from_raw_parts(x.add(at), len) };
+        total = f.widen(total, chunk.iter().fold(f.lane(), |a, &x| f.step::<I>(a, x)));
+        at += len;
+        if f.settled(total) {
+            return (total, n);
+        }
+    }
+    (total, at)
+}
+
+/// The total of those of `n` elements that fill all blocks, and where they end.
 ///
 /// Eight registers of lanes hide the latency of a step: 8 blocks of 64 bytes with AVX-512, 4 with
 /// AVX2, 2 with SSE2 or NEON.
 #[inline(always)]
-unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usize) -> F::Total {
+unsafe fn blocks<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usize) -> (F::Total, usize) {
     let blocks = I::VECTOR_BYTES / 8;
+    if n < blocks * W {
+        return (f.total(), 0);
+    }
     let mut totals = [f.total(); W];
     let mut at = 0;
     // SAFETY: every read lies below `n`, for which the caller vouches.
@@ -180,26 +230,88 @@ unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usi
             for j in 0..W {
                 totals[j] = f.widen(totals[j], a[j]);
             }
-            if f.settled(&totals) {
-                return all(f, totals);
-            }
         }
-        if at < n {
-            let mut a = [f.lane(); W];
-            while n - at >= W {
-                step::<I, F, W>(f, &mut a, x.add(at));
-                at += W;
-            }
-            let mut a = black_box(a);
-            for (j, lane) in a.iter_mut().enumerate().take(n - at) {
-                *lane = f.step::<I>(*lane, *x.add(at + j));
-            }
-            for j in 0..W {
-                totals[j] = f.widen(totals[j], a[j]);
-            }
+    }
+    (all(f, totals), at)
+}
+
+/// The total of the elements from `at` to `n`, fewer than fill all blocks.
+#[inline(always)]
+unsafe fn rest<I: Isa, F: Fold<W>, const W: usize>(
+    f: F,
+    x: *const F::In,
+    n: usize,
+    mut at: usize,
+) -> F::Total {
+    let mut lanes = [f.lane(); W];
+    let mut totals = [f.total(); W];
+    // SAFETY: every read lies below `n`, for which the caller vouches.
+    unsafe {
+        while n - at >= W {
+            step::<I, F, W>(f, &mut lanes, x.add(at));
+            at += W;
+        }
+        let mut lanes = black_box(lanes);
+        for (j, lane) in lanes.iter_mut().enumerate().take(n - at) {
+            *lane = f.step::<I>(*lane, *x.add(at + j));
+        }
+        for j in 0..W {
+            totals[j] = f.widen(totals[j], lanes[j]);
         }
     }
     all(f, totals)
+}
+
+/// The elements from `at` to `n`, fewer than a stride, in one lane.
+///
+/// What does not fill a block is read with the elements before it, which are then left out.
+#[inline(always)]
+unsafe fn plain_rest<I: Isa, F: Fold<W>, const W: usize>(
+    f: F,
+    x: *const F::In,
+    n: usize,
+    mut at: usize,
+) -> F::Lane {
+    // SAFETY: every read lies below `n`, for which the caller vouches, and starts no earlier than `x`.
+    unsafe {
+        if n >= W {
+            let mut lanes = [f.lane(); W];
+            while n - at >= W {
+                step::<I, F, W>(f, &mut lanes, x.add(at));
+                at += W;
+            }
+            if at < n {
+                let mut more = lanes;
+                step::<I, F, W>(f, &mut more, x.add(n - W));
+                let known = if F::TWICE { 0 } else { W - (n - at) };
+                for j in 0..W {
+                    lanes[j] = if j >= known { more[j] } else { lanes[j] };
+                }
+            }
+            return black_box(lanes).into_iter().fold(f.lane(), |a, b| f.merge(a, b));
+        }
+        match n {
+            32.. if W > 32 => pair::<F, W, 32>(f, x, n),
+            16.. if W > 16 => pair::<F, W, 16>(f, x, n),
+            8.. if W > 8 => pair::<F, W, 8>(f, x, n),
+            4.. => pair::<F, W, 4>(f, x, n),
+            _ => (1..n).fold(f.lift(*x), |a, j| f.step::<I>(a, *x.add(j))),
+        }
+    }
+}
+
+/// From `H` to `2 * H` elements, as two runs of `H` that may overlap.
+#[inline(always)]
+unsafe fn pair<F: Fold<W>, const W: usize, const H: usize>(f: F, x: *const F::In, n: usize) -> F::Lane {
+    // SAFETY: both runs lie below `n`, for which the caller vouches.
+    let (one, two) = unsafe { (*(x as *const [F::In; H]), *(x.add(n - H) as *const [F::In; H])) };
+    let known = if F::TWICE { 0 } else { 2 * H - n };
+    let mut lanes = one.map(|x| f.lift(x));
+    for j in 0..H {
+        let both = f.merge(lanes[j], f.lift(two[j]));
+        lanes[j] = if j >= known { both } else { lanes[j] };
+    }
+    lanes.into_iter().fold(f.lane(), |a, b| f.merge(a, b))
 }
 
 /// One total of all, halving: shorter than one after another, and more exact.

@@ -22,6 +22,11 @@ pub(super) struct Loops {
 }
 
 impl Loops {
+    /// No loops: a body that runs once.
+    pub const NONE: &Loops =
+        &Loops { list: [Loop { n: 0, from: 0, to: 0, reduced: false }; MAX_RANK], len: 0 };
+
+    #[inline]
     pub fn as_slice(&self) -> &[Loop] {
         &self.list[..self.len]
     }
@@ -32,6 +37,7 @@ impl Loops {
     }
 
     /// How many times the body of all loops runs.
+    #[inline]
     pub fn count(&self) -> usize {
         self.as_slice().iter().map(|l| l.n).product()
     }
