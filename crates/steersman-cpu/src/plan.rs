@@ -63,17 +63,27 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
             for (i, &n) in SIZES.iter().enumerate() {
                 // Rare ones lean on the pool of their kernel: a few sizes settle their own rate.
                 let wanted = if often { !quick || (i % 2 == 0 && i < 14) } else { matches!(i, 2 | 6 | 9) };
+                // Beyond the caches every op of a class is alike: a few stand for all, and are worth their time.
+                let stands_for_all = matches!(
+                    op,
+                    Op::Unary(UnaryOp::Relu | UnaryOp::Exp) | Op::Binary(BinaryOp::Add | BinaryOp::Mul)
+                );
+                let importance = match () {
+                    _ if !often => RARE,
+                    _ if n > 1_000_000 && stands_for_all => 40.0,
+                    _ => 2.0,
+                };
                 if wanted {
-                    push(all, if often { 2.0 } else { RARE }, op, *dtype, &vec![&[n][..]; op.arity()]);
+                    push(all, importance, op, *dtype, &vec![&[n][..]; op.arity()]);
                 }
             }
         }
     }
     if !quick {
         for dtype in common {
-            for rows in [3, 41, 700, 3001] {
-                for cols in [5, 77, 1300] {
-                    push(all, 0.5, Op::Binary(BinaryOp::Add), dtype, &[&[rows, cols], &[cols]]);
+            for rows in [1, 3, 11, 41, 170, 700, 2601] {
+                for cols in [1, 3, 9, 26, 77, 300, 1300] {
+                    push(all, 4.0, Op::Binary(BinaryOp::Add), dtype, &[&[rows, cols], &[cols]]);
                     push(all, 0.5, Op::Binary(BinaryOp::Mul), dtype, &[&[rows, cols], &[rows, 1]]);
                 }
             }

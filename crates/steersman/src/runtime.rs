@@ -29,6 +29,8 @@ pub(crate) struct Inner {
     pub(crate) calibrated: Arc<AtomicBool>,
     /// Changes of the model that are on disk.
     saved: AtomicU64,
+    /// Whether rates were probed since the last save.
+    pub(crate) probed: Arc<AtomicBool>,
     background: Mutex<Option<Background>>,
 }
 
@@ -97,6 +99,7 @@ impl Runtime {
             fingerprint,
             wisdom,
             notices: Mutex::new(notices),
+            probed: Arc::new(AtomicBool::new(false)),
             saved: AtomicU64::new(engine.with_model(|m| m.changes())),
             calibrated: Arc::new(AtomicBool::new(calibrated)),
             background: Mutex::new(None),
@@ -238,7 +241,7 @@ impl Inner {
         }
         let changes = self.engine.with_model(|m| m.changes());
         let log = self.log.take_new();
-        if changes == self.saved.load(Ordering::Acquire) && log.is_empty() {
+        if changes == self.saved.load(Ordering::Acquire) && log.is_empty() && !self.probed.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
         let mut batch = remember::collect(

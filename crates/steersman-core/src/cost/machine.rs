@@ -2,6 +2,7 @@
 
 use crate::op::Op;
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 /// A memory level with its size and bandwidth.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -20,18 +21,21 @@ pub struct Level {
     pub stream: Vec<f64>,
 }
 
+/// Measured values by name.
+pub type Rates = HashMap<String, f64, BuildHasherDefault<super::local::Mix>>;
+
 /// What is known of a device's speed.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Machine {
     /// Memory levels, nearest first; empty if nothing was probed.
     pub levels: Vec<Level>,
     /// Peak operations per second of one core, by instruction set, for f32 (f64 is half).
-    pub peak_f32: HashMap<String, f64>,
+    pub peak_f32: Rates,
     /// Seconds to hand work to another thread and wait for it, hot.
     pub handoff: Option<f64>,
     /// Seconds per element of an op in a kernel with operands in the nearest cache, by `kernel|op|dtype`.
     #[serde(default)]
-    pub rates: HashMap<String, f64>,
+    pub rates: Rates,
 }
 
 /// Assumed where nothing was probed: an ordinary core of 2020. Only a starting point for a prior that

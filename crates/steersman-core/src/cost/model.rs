@@ -5,7 +5,7 @@
 //! on a regression stays, and every sample refines the local corrections around it.
 
 use super::estimate::{Estimate, Evidence, Source};
-use super::local::{Coordinates, Local};
+use super::local::{Coordinates, Local, Mix};
 use super::regress::{Belief, Fit, Stats, t90};
 use super::terms::Terms;
 use crate::dtype::DType;
@@ -14,6 +14,7 @@ use crate::op::OpClass;
 use crate::units::Seconds;
 use crate::workload::{Layout, Workload};
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::OnceLock;
 
 /// One kernel with one parameter point.
@@ -26,7 +27,7 @@ pub struct Variant {
 }
 
 /// Which regression a workload's samples go to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellKey {
     /// Kernel and parameters.
     pub variant: Variant,
@@ -38,6 +39,26 @@ pub struct CellKey {
     pub dtype: DType,
     /// Layout of the operands.
     pub layout: Layout,
+}
+
+/// In two words: names are told apart by length and a few letters, and by equality where that is not enough.
+impl std::hash::Hash for CellKey {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        let p = self.variant.params;
+        let name = self.op.unwrap_or("").as_bytes();
+        let letter = |i: usize| u64::from(name.get(i).copied().unwrap_or(0));
+        state.write_u64(u64::from(self.variant.kernel) | u64::from(p.threads) << 16 | u64::from(p.variant) << 32);
+        state.write_u64(
+            self.class as u64
+                | (self.dtype as u64) << 8
+                | (self.layout as u64) << 16
+                | (name.len() as u64) << 24
+                | letter(0) << 32
+                | letter(1) << 40
+                | letter(2) << 48
+                | letter(name.len().saturating_sub(1)) << 56,
+        );
+    }
 }
 
 impl CellKey {
@@ -115,8 +136,8 @@ const HISTORY_CAPACITY: usize = 16_384;
 /// Everything learned about costs.
 #[derive(Default)]
 pub struct Model {
-    cells: HashMap<CellKey, Cell>,
-    history: HashMap<(u64, Variant), (u64, History)>,
+    cells: HashMap<CellKey, Cell, BuildHasherDefault<Mix>>,
+    history: HashMap<(u64, Variant), (u64, History), BuildHasherDefault<Mix>>,
     clock: u64,
     changes: u64,
     samples: Vec<Sample>,
@@ -151,7 +172,7 @@ impl Model {
         if let Some(cell) = cell.filter(|c| c.settled) {
             // An op with few samples of its own leans on what its kernel's other ops have shown here.
             let lean = match (source, pool) {
-                (Source::Model, Some((_, pool))) => {
+                (Source::Model, Some((_, pool))) if cell.stats.samples < 64 => {
                     pool.local.at(&at, 0.0, 0.0).mean / (1.0 + cell.stats.samples as f64 / 8.0)
                 }
                 _ => 0.0,

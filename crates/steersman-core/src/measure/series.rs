@@ -31,6 +31,14 @@ impl Series {
         median(samples.iter().copied().skip(half).step_by(2))
     }
 
+    /// What an undisturbed run takes: the lower middle of the samples. Disturbances only ever add, and with a
+    /// handful of samples a median has too many of them in it.
+    pub fn typical(&self) -> Option<f64> {
+        let mut v = self.samples.clone();
+        v.sort_by(f64::total_cmp);
+        v.get(v.len() / 3).copied()
+    }
+
     /// Quickest sample.
     pub fn best(&self) -> Option<f64> {
         self.samples.iter().copied().min_by(f64::total_cmp)

@@ -48,7 +48,7 @@ impl Default for Calibration {
     fn default() -> Calibration {
         Calibration {
             budget: Duration::from_secs(9),
-            contest: Contest { rounds: 3, least: 2, limit: Duration::from_millis(20), ..Contest::default() },
+            contest: Contest { rounds: 5, least: 2, limit: Duration::from_millis(8), ..Contest::default() },
             timeout: Duration::from_secs(5),
             enough: 0.0,
         }
@@ -131,7 +131,7 @@ pub fn calibrate(
                         let offence =
                             if why.starts_with("panicked") { Offence::Panicked } else { Offence::Failed };
                         put_away(engine, &mut report, s.variant, &w, offence, why);
-                    } else if let Some(m) = s.median() {
+                    } else if let Some(m) = s.typical() {
                         engine.learn(s.variant, &w, m, 1.0);
                         report.samples += s.samples.len();
                     }

@@ -61,4 +61,6 @@ pub enum WhySerial {
     Asleep,
     /// The team has no workers: it is a team of one, or the system refused to start threads.
     NoWorkers,
+    /// A worker shared the caller's core: another process holds the others, or the system had not moved it yet.
+    SameCore,
 }

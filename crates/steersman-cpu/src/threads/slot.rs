@@ -166,6 +166,11 @@ impl Slot {
         }
     }
 
+    /// The caller's side: whether the worker was last seen on the caller's core.
+    pub(super) fn is_on_this_core(&self) -> bool {
+        is_here(&self.worker_core)
+    }
+
     /// The worker's side: leaves a note of its core.
     fn note_worker(&self) {
         let core = core_now();

@@ -121,8 +121,13 @@ impl Team {
             return serially(WhySerial::NoWorkers);
         }
         let helped = self.crew.lead(threads, parts, body);
+        let crowded = self.crew.slots[..threads - 1].iter().any(|s| s.is_on_this_core());
         drop(hold);
-        if helped { Outcome::Parallel } else { Outcome::Serial { reason: WhySerial::Asleep } }
+        match () {
+            _ if !helped => Outcome::Serial { reason: WhySerial::Asleep },
+            _ if crowded => Outcome::Serial { reason: WhySerial::SameCore },
+            _ => Outcome::Parallel,
+        }
     }
 
     /// Makes sure `wanted` workers run, and says how many of them do. Called holding the team.
