@@ -5,7 +5,7 @@
 //! [`Engine::observe`]; how often they are wanted is bounded, so that observing costs under 1% of the time.
 
 use crate::candidate::{self, Candidate, Candidates};
-use crate::cost::{CellKey, Machine, Model, Source, Variant};
+use crate::cost::{CellKey, Machine, Model, Subject, Source, Variant};
 use crate::decision::{Crossover, Decision, Explanation};
 use crate::device::{Device, DeviceId, Place};
 use crate::drift::{Shift, Watch};
@@ -429,6 +429,7 @@ impl Engine {
         let now = self.observations.load(Ordering::Relaxed);
         let elements = w.inputs().iter().map(|o| o.elements()).max().unwrap_or(0);
         let small = settings.small_batch.is_some_and(|limit| elements < limit);
+        let subject = Subject::of(w, hash);
         let unknown = Machine::default();
         let (mut found, mut refused) = (Candidates::new(), Vec::new());
         candidate::variants(
@@ -453,11 +454,13 @@ impl Engine {
                     let terms = kernel.terms(w, params, machine);
                     let watch = watches.get(&(device, params.threads > 1)).copied().unwrap_or_default();
                     let scratch = kernel.scratch(w, params) as u64;
-                    let mut estimate = model.estimate(variant, w, hash, &terms, watch.speed(), scratch);
+                    let mut estimate = model.estimate(variant, &subject, &terms, watch.speed(), scratch);
                     // Doubt only reaches down: a slow-down that went on is in the estimate already.
                     let doubt = watch.doubt(now);
-                    estimate.spread = estimate.spread.hypot(doubt);
-                    estimate.low = estimate.low * (-1.645 * doubt).exp();
+                    if doubt > 0.0 {
+                        estimate.spread = estimate.spread.hypot(doubt);
+                        estimate.low = estimate.low * (-1.645 * doubt).exp();
+                    }
                     found.push(Candidate { variant, estimate, prior: Seconds(terms.total()) });
                 }
             },

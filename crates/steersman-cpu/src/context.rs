@@ -20,10 +20,12 @@ impl Context {
     /// Thread counts worth trying: 1, powers of two, and all.
     pub fn thread_params(&self) -> ParamList {
         let max = self.team.max();
-        let mut list: ParamList = std::iter::successors(Some(1usize), |t| Some(t * 2))
-            .take_while(|&t| t < max)
-            .map(Params::threads)
-            .collect();
+        let mut list = ParamList::new();
+        let mut threads = 1;
+        while threads < max {
+            list.push(Params::threads(threads));
+            threads *= 2;
+        }
         list.push(Params::threads(max));
         list
     }

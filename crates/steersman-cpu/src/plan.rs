@@ -66,11 +66,12 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
                 // Beyond the caches every op of a class is alike: a few stand for all, and are worth their time.
                 let stands_for_all = matches!(
                     op,
-                    Op::Unary(UnaryOp::Relu | UnaryOp::Exp) | Op::Binary(BinaryOp::Add | BinaryOp::Mul)
+                    Op::Unary(UnaryOp::Relu | UnaryOp::Exp | UnaryOp::Tanh) | Op::Binary(BinaryOp::Add | BinaryOp::Div)
                 );
                 let importance = match () {
                     _ if !often => RARE,
                     _ if n > 1_000_000 && stands_for_all => 40.0,
+                    _ if n > 1_000_000 => 6.0,
                     _ => 2.0,
                 };
                 if wanted {

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::OnceLock;
 
 /// Where a workload lies: natural logs of its sizes.
 pub type Coordinates = [f64; 3];
@@ -59,17 +60,33 @@ pub struct Correction {
     pub near: f64,
 }
 
-/// Log residuals at grid nodes.
-#[derive(Clone, Debug, Default, PartialEq)]
+type Nodes = HashMap<u32, Node, BuildHasherDefault<Mix>>;
+
+/// Log residuals at grid nodes. Remembered ones stay as bytes until they are asked for: a calibrated machine
+/// has some hundred thousand nodes, and a program needs those of a few kernels.
+#[derive(Clone, Debug, Default)]
 pub struct Local {
-    nodes: HashMap<u32, Node, BuildHasherDefault<Mix>>,
+    asleep: Vec<u8>,
+    nodes: OnceLock<Nodes>,
+}
+
+impl PartialEq for Local {
+    fn eq(&self, other: &Local) -> bool {
+        self.nodes() == other.nodes()
+    }
 }
 
 impl Local {
+    fn nodes(&self) -> &Nodes {
+        self.nodes.get_or_init(|| decode(&self.asleep))
+    }
+
     /// Takes in one log residual.
     pub fn add(&mut self, at: &Coordinates, residual: f64, weight: f64) {
+        self.nodes();
+        let Some(nodes) = self.nodes.get_mut() else { return };
         corners(at, |id, share| {
-            let node = self.nodes.entry(id).or_default();
+            let node = nodes.entry(id).or_default();
             if node.weight > MEMORY {
                 let keep = MEMORY / node.weight;
                 (node.weight, node.sum, node.squares) = (MEMORY, node.sum * keep, node.squares * keep);
@@ -84,8 +101,9 @@ impl Local {
     /// The correction here, given what is believed without samples: a mean, and the variance of the regression.
     pub fn at(&self, at: &Coordinates, prior: f64, variance: f64) -> Correction {
         let mut c = Correction { mean: 0.0, variance: 0.0, near: 0.0 };
+        let nodes = self.nodes();
         corners(at, |id, share| {
-            let n = self.nodes.get(&id).copied().unwrap_or_default();
+            let n = nodes.get(&id).copied().unwrap_or_default();
             let total = n.weight + CAUTION;
             let mean = (n.sum + CAUTION * prior) / total;
             let spread = n.squares - 2.0 * mean * n.sum + mean * mean * n.weight;
@@ -100,9 +118,10 @@ impl Local {
 
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut sorted: Vec<_> = self.nodes.iter().collect();
+        let Some(nodes) = self.nodes.get() else { return self.asleep.clone() };
+        let mut sorted: Vec<_> = nodes.iter().collect();
         sorted.sort_by_key(|(id, _)| **id);
-        let mut out = Vec::with_capacity(sorted.len() * 16);
+        let mut out = Vec::with_capacity(sorted.len() * ROW);
         for (id, n) in sorted {
             out.extend(id.to_le_bytes());
             [n.weight, n.sum, n.squares].iter().for_each(|v| out.extend((*v as f32).to_le_bytes()));
@@ -112,22 +131,23 @@ impl Local {
 
     /// From [`Local::to_bytes`]; `None` if they are not that.
     pub fn from_bytes(bytes: &[u8]) -> Option<Local> {
-        if !bytes.len().is_multiple_of(16) {
-            return None;
-        }
-        let word = |b: &[u8]| <[u8; 4]>::try_from(b).unwrap_or_default();
-        let mut local = Local::default();
-        local.nodes.reserve(bytes.len() / 16);
-        for row in bytes.chunks_exact(16) {
-            let value = |i: usize| f64::from(f32::from_le_bytes(word(&row[4 * i..4 * i + 4])));
-            let node = Node { weight: value(1), sum: value(2), squares: value(3) };
-            if !(node.weight >= 0.0 && node.sum.is_finite() && node.squares >= 0.0) {
-                return None;
-            }
-            local.nodes.insert(u32::from_le_bytes(word(&row[..4])), node);
-        }
-        Some(local)
+        bytes.len().is_multiple_of(ROW).then(|| Local { asleep: bytes.to_vec(), nodes: OnceLock::new() })
     }
+}
+
+/// Bytes of one node: its id, weight, sum and sum of squares.
+const ROW: usize = 16;
+
+/// Nodes from their bytes. One that no samples could have made is left out.
+fn decode(bytes: &[u8]) -> Nodes {
+    let word = |b: &[u8]| <[u8; 4]>::try_from(b).unwrap_or_default();
+    let row = |row: &[u8]| {
+        let value = |i: usize| f64::from(f32::from_le_bytes(word(&row[4 * i..4 * i + 4])));
+        let node = Node { weight: value(1), sum: value(2), squares: value(3) };
+        let sane = node.weight >= 0.0 && node.weight.is_finite() && node.sum.is_finite() && node.squares >= 0.0;
+        sane.then(|| (u32::from_le_bytes(word(&row[..4])), node))
+    };
+    bytes.chunks_exact(ROW).filter_map(row).collect()
 }
 
 /// The nodes around a point with their shares, which sum to 1. Shares of zero are left out.

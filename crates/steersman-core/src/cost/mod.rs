@@ -23,6 +23,6 @@ mod terms;
 pub use estimate::{Estimate, Evidence, Source, normal_cdf};
 pub use local::{Coordinates, Correction, Local};
 pub use machine::{Level, Machine, Rates, Traffic};
-pub use model::{CellKey, History, Knowledge, Model, Variant, coordinates};
+pub use model::{CellKey, History, Knowledge, Model, Subject, Variant, coordinates};
 pub use regress::{Belief, Fit, Prediction, Stats, t90};
 pub use terms::{MAX_TERMS, Terms};

@@ -61,10 +61,34 @@ impl std::hash::Hash for CellKey {
     }
 }
 
+/// What the model needs of a workload, worked out once for all its candidates.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    op: &'static str,
+    class: OpClass,
+    dtype: DType,
+    layout: Layout,
+    at: Coordinates,
+    /// The workload's hash, for its history.
+    pub hash: u64,
+}
+
+impl Subject {
+    /// Of this workload, whose key hashes to this.
+    pub fn of(w: &Workload, hash: u64) -> Subject {
+        let at = coordinates(w);
+        Subject { op: w.op().name(), class: w.class(), dtype: w.dtype(), layout: w.layout(), at, hash }
+    }
+
+    fn cell(&self, variant: Variant) -> CellKey {
+        CellKey { variant, op: Some(self.op), class: self.class, dtype: self.dtype, layout: self.layout }
+    }
+}
+
 impl CellKey {
     /// The cell of this variant for this workload.
     pub fn of(variant: Variant, w: &Workload) -> CellKey {
-        CellKey { variant, op: Some(w.op().name()), class: w.class(), dtype: w.dtype(), layout: w.layout() }
+        Subject::of(w, 0).cell(variant)
     }
 
     fn pool(self) -> CellKey {
@@ -149,14 +173,13 @@ impl Model {
     pub fn estimate(
         &self,
         variant: Variant,
-        w: &Workload,
-        hash: u64,
+        subject: &Subject,
         terms: &Terms,
         speed: f64,
         scratch: u64,
     ) -> Estimate {
-        let key = CellKey::of(variant, w);
-        let at = coordinates(w);
+        let key = subject.cell(variant);
+        let at = subject.at;
         let pool = self.fit(&key.pool());
         let (p, cell, source) = match (self.fit(&key), pool) {
             (Some((fit, cell)), _) => (fit.predict(terms), Some(cell), Source::Model),
@@ -182,7 +205,7 @@ impl Model {
             spread = (c.variance + FLOOR).sqrt();
         }
         let mut evidence = Evidence { source, samples, exact: 0, extrapolated };
-        if let Some((_, h)) = self.history.get(&(hash, variant)) {
+        if let Some((_, h)) = self.history.get(&(subject.hash, variant)) {
             let (vm, vh) = (spread * spread, h.variance());
             ln = (ln / vm + h.mean / vh) / (1.0 / vm + 1.0 / vh);
             let one_run = if h.n > 1 { h.m2 / (h.n.min(64) as f64 - 1.0) } else { 0.0 };
@@ -194,12 +217,12 @@ impl Model {
             }
         }
         let mean = ln.exp() * speed;
-        let half = (t90(dof) * spread).min(WIDEST);
+        let factor = (t90(dof) * spread).min(WIDEST).exp();
         let launch = (p.launch / p.seconds).min(1.0) * mean;
         Estimate {
             mean: Seconds(mean),
-            low: Seconds(mean * (-half).exp()),
-            high: Seconds(mean * half.exp()),
+            low: Seconds(mean / factor),
+            high: Seconds(mean * factor),
             launch: Seconds(launch),
             moves: Seconds::ZERO,
             work: Seconds(mean - launch),

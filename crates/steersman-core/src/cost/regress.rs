@@ -284,13 +284,14 @@ impl Fit {
             }
         }
         let seconds = seconds.max(1e-10);
-        let mut doubt = 0.0;
+        // The covariance is symmetric: half of it, counted twice.
+        let (mut doubled, mut diagonal) = (0.0, 0.0);
         for (i, &xi) in x.iter().enumerate() {
-            for (j, &xj) in x.iter().enumerate() {
-                doubt += xi * self.covariance[i][j] * xj * self.unit * self.unit;
-            }
+            let row = &self.covariance[i];
+            diagonal += xi * xi * row[i];
+            doubled += xi * x[..i].iter().zip(row).map(|(xj, c)| xj * c).sum::<f64>();
         }
-        let doubt = doubt / (seconds * seconds);
+        let doubt = (diagonal + 2.0 * doubled) * (self.unit / seconds).powi(2);
         // Doubt about rates is in units of the noise assumed beforehand: quiet samples of one size say
         // nothing about a term they did not exercise.
         let noise = self.noise2();

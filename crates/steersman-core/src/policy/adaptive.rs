@@ -4,6 +4,9 @@ use super::{Choice, Exploration, Policy, Query, confidence};
 use crate::cost::{Estimate, Source, normal_cdf};
 use crate::log::ReasonCode;
 
+/// Share of its relative spread that a candidate's time is raised by when choosing.
+const CAUTION: f64 = 0.5;
+
 /// Quickest by the model; the incumbent stays inside the tie band.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
@@ -24,11 +27,13 @@ impl Policy for Adaptive {
             // Beyond every size seen nothing is known, the default neither: any measurement then beats none.
             i == default || if known { c.proven() } else { c.estimate.evidence.source != Source::Prior }
         };
-        let mean = |i: usize| q.candidates[i].estimate.mean.0;
+        // The quickest of many uncertain guesses is the one most likely guessed too low: what is less sure has
+        // to promise more. (Without this the worst-fitted kernels won too often.)
+        let mean = |i: usize| q.candidates[i].estimate.mean.0 * (1.0 + CAUTION * q.candidates[i].estimate.spread);
         let best =
             (0..q.candidates.len()).filter(|&i| eligible(i)).min_by(|&i, &j| mean(i).total_cmp(&mean(j)));
         let best = best.unwrap_or(default);
-        let limit = q.candidates[best].estimate.mean.0 * (1.0 + q.tie_band);
+        let limit = mean(best) * (1.0 + q.tie_band);
         let held = q
             .candidates
             .iter()
@@ -38,7 +43,7 @@ impl Policy for Adaptive {
             // in every process, and kinder to whatever else runs.
             .or_else(|| {
                 (0..q.candidates.len())
-                    .filter(|&i| eligible(i) && q.candidates[i].estimate.mean.0 <= limit)
+                    .filter(|&i| eligible(i) && mean(i) <= limit)
                     .min_by_key(|&i| (q.candidates[i].variant.params.threads, i != best))
             });
         let index = held.unwrap_or(best);

@@ -77,5 +77,7 @@ pub trait Policy: Send + Sync {
 pub fn confidence(candidates: &[Candidate], index: usize, tie_band: f64) -> f64 {
     let mut mine = candidates[index].estimate;
     mine.mean = mine.mean * (1.0 - tie_band);
-    candidates.iter().enumerate().filter(|(i, _)| *i != index).map(|(_, c)| mine.beats(&c.estimate)).product()
+    // Those far behind cannot change the product in any digit that matters.
+    let near = |i: usize, c: &Candidate| i != index && c.estimate.low < mine.high;
+    candidates.iter().enumerate().filter(|(i, c)| near(*i, c)).map(|(_, c)| mine.beats(&c.estimate)).product()
 }

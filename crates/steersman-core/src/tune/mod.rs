@@ -157,7 +157,7 @@ fn contenders(engine: &Engine, w: &Workload) -> Vec<Variant> {
     let all = engine.estimates(w);
     let best_high = all.iter().map(|c| c.estimate.high.0).fold(f64::INFINITY, f64::min);
     all.iter()
-        .filter(|c| c.estimate.low.0 <= best_high * 2.0 || c.estimate.evidence.samples < 2)
+        .filter(|c| c.estimate.low.0 <= best_high * 1.2 || c.estimate.evidence.samples < 3)
         .map(|c| c.variant)
         .collect()
 }

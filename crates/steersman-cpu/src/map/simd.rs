@@ -20,7 +20,7 @@ use steersman_core::{
 /// Below this many elements another thread can not pay: the work takes less than the hand-off.
 const SPLIT_FROM: usize = 2048;
 /// Below this many bytes of output the cache keeps it anyway, and writing past it only costs.
-const STREAM_FROM: usize = 256 << 10;
+const STREAM_FROM: usize = 1 << 20;
 
 /// Element-wise operations compiled for one instruction set.
 pub struct Simd {
@@ -179,7 +179,7 @@ impl Kernel for Simd {
             return Err(Refusal::new("streaming stores need a contiguous output"));
         }
         if self.stream && w.output().bytes() < STREAM_FROM {
-            return Err(Refusal::new("streaming stores only help an output of 256 KiB or more"));
+            return Err(Refusal::new("streaming stores only help an output of 1 MiB or more"));
         }
         Ok(())
     }
