@@ -5,7 +5,7 @@
 //! [`Engine::observe`]; how often they are wanted is bounded, so that observing costs under 1% of the time.
 
 use crate::candidate::{self, Candidate, Candidates};
-use crate::cost::{CellKey, Machine, Model, Subject, Source, Variant};
+use crate::cost::{CellKey, Machine, Model, Source, Subject, Variant};
 use crate::decision::{Crossover, Decision, Explanation};
 use crate::device::{Device, DeviceId, Place};
 use crate::drift::{Shift, Watch};

@@ -66,7 +66,8 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
                 // Beyond the caches every op of a class is alike: a few stand for all, and are worth their time.
                 let stands_for_all = matches!(
                     op,
-                    Op::Unary(UnaryOp::Relu | UnaryOp::Exp | UnaryOp::Tanh) | Op::Binary(BinaryOp::Add | BinaryOp::Div)
+                    Op::Unary(UnaryOp::Relu | UnaryOp::Exp | UnaryOp::Tanh)
+                        | Op::Binary(BinaryOp::Add | BinaryOp::Div)
                 );
                 let importance = match () {
                     _ if !often => RARE,

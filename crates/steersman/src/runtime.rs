@@ -241,7 +241,10 @@ impl Inner {
         }
         let changes = self.engine.with_model(|m| m.changes());
         let log = self.log.take_new();
-        if changes == self.saved.load(Ordering::Acquire) && log.is_empty() && !self.probed.swap(false, Ordering::AcqRel) {
+        if changes == self.saved.load(Ordering::Acquire)
+            && log.is_empty()
+            && !self.probed.swap(false, Ordering::AcqRel)
+        {
             return Ok(());
         }
         let mut batch = remember::collect(

@@ -144,7 +144,8 @@ fn decode(bytes: &[u8]) -> Nodes {
     let row = |row: &[u8]| {
         let value = |i: usize| f64::from(f32::from_le_bytes(word(&row[4 * i..4 * i + 4])));
         let node = Node { weight: value(1), sum: value(2), squares: value(3) };
-        let sane = node.weight >= 0.0 && node.weight.is_finite() && node.sum.is_finite() && node.squares >= 0.0;
+        let sane =
+            node.weight >= 0.0 && node.weight.is_finite() && node.sum.is_finite() && node.squares >= 0.0;
         sane.then(|| (u32::from_le_bytes(word(&row[..4])), node))
     };
     bytes.chunks_exact(ROW).filter_map(row).collect()

@@ -47,7 +47,9 @@ impl std::hash::Hash for CellKey {
         let p = self.variant.params;
         let name = self.op.unwrap_or("").as_bytes();
         let letter = |i: usize| u64::from(name.get(i).copied().unwrap_or(0));
-        state.write_u64(u64::from(self.variant.kernel) | u64::from(p.threads) << 16 | u64::from(p.variant) << 32);
+        state.write_u64(
+            u64::from(self.variant.kernel) | u64::from(p.threads) << 16 | u64::from(p.variant) << 32,
+        );
         state.write_u64(
             self.class as u64
                 | (self.dtype as u64) << 8

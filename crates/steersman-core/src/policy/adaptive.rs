@@ -29,7 +29,8 @@ impl Policy for Adaptive {
         };
         // The quickest of many uncertain guesses is the one most likely guessed too low: what is less sure has
         // to promise more. (Without this the worst-fitted kernels won too often.)
-        let mean = |i: usize| q.candidates[i].estimate.mean.0 * (1.0 + CAUTION * q.candidates[i].estimate.spread);
+        let mean =
+            |i: usize| q.candidates[i].estimate.mean.0 * (1.0 + CAUTION * q.candidates[i].estimate.spread);
         let best =
             (0..q.candidates.len()).filter(|&i| eligible(i)).min_by(|&i, &j| mean(i).total_cmp(&mean(j)));
         let best = best.unwrap_or(default);

@@ -152,12 +152,18 @@ fn put_away(engine: &Engine, report: &mut Report, v: Variant, w: &Workload, offe
     report.quarantined.push((engine.name(v.kernel), why));
 }
 
+/// Short runs cost nothing to time, so that everyone is timed there: seconds.
+const SHORT: f64 = 1e-6;
+
 /// Candidates worth timing: all that are not known to be far behind.
 fn contenders(engine: &Engine, w: &Workload) -> Vec<Variant> {
     let all = engine.estimates(w);
     let best_high = all.iter().map(|c| c.estimate.high.0).fold(f64::INFINITY, f64::min);
     all.iter()
-        .filter(|c| c.estimate.low.0 <= best_high * 1.2 || c.estimate.evidence.samples < 3)
+        .filter(|c| {
+            let e = &c.estimate;
+            e.low.0 <= best_high * 1.2 || e.mean.0 < SHORT || e.evidence.samples < 3
+        })
         .map(|c| c.variant)
         .collect()
 }
