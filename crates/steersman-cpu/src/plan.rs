@@ -71,9 +71,9 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
                 );
                 let importance = match () {
                     _ if !often => RARE,
-                    _ if n > 1_000_000 && stands_for_all => 40.0,
-                    _ if n > 1_000_000 => 6.0,
-                    _ => 2.0,
+                    _ if n > 1_000_000 && stands_for_all && i % 2 == 0 => 60.0,
+                    _ if n > 1_000_000 => 0.5,
+                    _ => 6.0,
                 };
                 if wanted {
                     push(all, importance, op, *dtype, &vec![&[n][..]; op.arity()]);
@@ -142,7 +142,7 @@ fn products(all: &mut Vec<Wanted>, quick: bool) {
                     if (i + j + l) % 3 == usize::from(dtype == DType::F64) && flops < most
                         || vector && (j + i + l) % 2 == 0
                     {
-                        push(all, 1.0, Op::MatMul, dtype, &[&[m, k], &[k, n]]);
+                        push(all, 0.7, Op::MatMul, dtype, &[&[m, k], &[k, n]]);
                     }
                 }
             }

@@ -80,6 +80,9 @@ pub fn contest(
 /// Runs this long (seconds) work on more than any cache holds: a run before them warms nothing.
 const LONG: f64 = 1e-3;
 
+/// Runs before a sample at most, until one is undisturbed.
+const WAKE: usize = 24;
+
 /// One sample: a run to warm up, then a timed batch.
 fn sample(rig: &mut dyn Rig, s: &mut Series, least: Duration) -> Result<(f64, Ran), String> {
     let mut run = |n: u32| -> Result<(f64, bool), String> {
@@ -101,7 +104,12 @@ fn sample(rig: &mut dyn Rig, s: &mut Series, least: Duration) -> Result<(f64, Ra
         }
         s.batch = n;
     } else if s.best().is_none_or(|t| t < LONG) {
-        run(1)?;
+        // Threads that slept since their last turn take a few runs to be there and on cores of their own.
+        for _ in 0..WAKE {
+            if run(1)?.1 {
+                break;
+            }
+        }
     }
     let (took, clean) = run(s.batch)?;
     Ok((took / s.batch as f64, if clean { Ran::Clean } else { Ran::Disturbed }))
