@@ -1,4 +1,44 @@
 //! The words, costs, policies and learning of Steersman. Knows no device.
+//!
+//! Usable alone: register kernels, ask for decisions, report how long things took.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use steersman_core::cost::{Machine, Terms};
+//! use steersman_core::{DeviceId, Engine, Kernel, Op, Params, Refusal, Seconds, Workload};
+//!
+//! struct Plain;
+//! impl Kernel for Plain {
+//!     fn name(&self) -> &str {
+//!         "mine/plain"
+//!     }
+//!     fn device(&self) -> DeviceId {
+//!         DeviceId(0)
+//!     }
+//!     fn handles(&self, op: Op) -> bool {
+//!         op.is_elementwise()
+//!     }
+//!     fn supports(&self, _: &Workload) -> Result<(), Refusal> {
+//!         Ok(())
+//!     }
+//!     fn terms(&self, w: &Workload, _: Params, _: &Machine) -> Terms {
+//!         Terms::launch(20e-9).and(w.output().elements() as f64 * 1e-9)
+//!     }
+//! }
+//!
+//! let engine = Engine::default();
+//! engine.register(Arc::new(Plain))?;
+//! let workload: Workload = "exp f32 1000".parse()?;
+//! let decision = engine.decide(&workload)?;
+//! assert_eq!(engine.name(decision.variant().kernel), "mine/plain");
+//! engine.observe(&decision, Seconds(1.2e-6)); // the next decision knows
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The loop, room by room: [`workload`] (what is asked), [`candidate`] and [`kernel`] (who can do it),
+//! [`cost`] (what it will take), [`policy`] (which one), [`Engine`] (all of it together), [`measure`] and
+//! [`tune`] (learning on purpose), [`wisdom`] (remembering), [`log`] (saying why).
+
 pub mod candidate;
 pub mod cost;
 mod decision;

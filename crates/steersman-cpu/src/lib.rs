@@ -1,4 +1,19 @@
-//! CPU.
+//! The CPU as a device of Steersman.
+//!
+//! [`Cpu`] brings everything together: what the host is ([`host`]), its threads ([`threads`]), memory for results
+//! ([`memory`]) and its kernels by op class: [`map`] (element-wise), [`reduce`], [`moves`] (transpose and copy) and
+//! [`matmul`]. Kernels are written once and compiled for each instruction set ([`isa`]); functions have stated
+//! error bounds ([`math`]). [`probe`] and [`rates`] measure what the machine reaches, [`plan`] says what to
+//! calibrate and [`rig`] lays workloads out in memory.
+//!
+//! ```
+//! use steersman_core::DeviceId;
+//! use steersman_cpu::Cpu;
+//!
+//! let cpu = Cpu::new(Some(1), 1 << 20);
+//! assert!(cpu.kernels(DeviceId(0), None).iter().any(|k| k.name() == "cpu/map-scalar"));
+//! ```
+
 pub mod context;
 pub mod device;
 pub mod host;

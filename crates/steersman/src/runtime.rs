@@ -12,6 +12,7 @@ use steersman_core::knobs::{Knobs, PolicyKind};
 use steersman_core::log::{DecisionLog, Entry};
 use steersman_core::measure::{Contest, Series, contest};
 use steersman_core::policy::Threshold;
+use steersman_core::track::{Tracker, Use};
 use steersman_core::wisdom::{Notice, Wisdom};
 use steersman_core::{Address, Decision, DeviceId, Engine, Io, Ran, Seconds, Settings, Variant, Workload};
 use steersman_cpu::Cpu;
@@ -24,6 +25,7 @@ pub(crate) struct Inner {
     pub(crate) fingerprint: u64,
     pub(crate) knobs: Knobs,
     pub(crate) log: DecisionLog,
+    tracker: Tracker,
     pub(crate) wisdom: Wisdom,
     notices: Mutex<Vec<Notice>>,
     pub(crate) calibrated: Arc<AtomicBool>,
@@ -85,7 +87,10 @@ impl Runtime {
             let _ = engine.register(kernel);
         }
         let (wisdom, notices) = remember::open(knobs.wisdom_path().as_deref(), knobs.frozen);
-        let calibrated = remember::restore(&engine, cpu_id, fingerprint, &wisdom.load(fingerprint));
+        let snapshot = wisdom.load(fingerprint);
+        let calibrated = remember::restore(&engine, cpu_id, fingerprint, &snapshot);
+        let tracker = Tracker::new();
+        tracker.restore(&snapshot.usage);
         if knobs.policy == PolicyKind::Threshold {
             let elements = knobs
                 .threshold_elements
@@ -94,6 +99,7 @@ impl Runtime {
         }
         let inner = Arc::new(Inner {
             log: DecisionLog::new(knobs.log_capacity),
+            tracker,
             cpu,
             cpu_id,
             fingerprint,
@@ -133,6 +139,11 @@ impl Runtime {
     /// Recent observed decisions of this process.
     pub fn log(&self) -> &DecisionLog {
         &self.inner.log
+    }
+
+    /// How often each kernel ran and failed in observed calls, and how good the predictions were.
+    pub fn tracker(&self) -> &Tracker {
+        &self.inner.tracker
     }
 
     /// What has been learned, on disk.
@@ -254,6 +265,7 @@ impl Inner {
             self.calibrated.load(Ordering::Acquire),
         );
         batch.log = log;
+        batch.usage = self.tracker.take_unsaved();
         self.wisdom.save(batch)?;
         self.saved.store(changes, Ordering::Release);
         Ok(())
@@ -288,6 +300,7 @@ impl Inner {
             };
             let name = kernel.name().to_string();
             self.engine.quarantine(decision.variant().kernel, w, offence, why.clone());
+            self.tracker.failed(self.usage(w, &decision, &name));
             self.note(w, &decision, None, Some(format!("{name} was put into quarantine: {why}")));
             if io.inputs.contains(&io.output) {
                 return Err(Error::HalfDone { workload: w.to_string(), kernel: name, why });
@@ -313,10 +326,18 @@ impl Inner {
             );
             return;
         }
+        let name = self.engine.name(decision.variant().kernel);
+        let (low, high) = decision.interval();
+        self.tracker.ran(self.usage(w, decision, &name), 1, took.0);
+        self.tracker.foretold(&name, decision.predicted().0, low.0, high.0, took.0);
         let news = self.engine.observe(decision, took);
         let shift =
             news.and_then(|n| n.shift).map(|s| format!("the machine runs {s:?} than learned").to_lowercase());
         self.note(w, decision, Some(took), shift);
+    }
+
+    fn usage<'a>(&self, w: &Workload, d: &Decision, kernel: &'a str) -> Use<'a> {
+        Use { device: self.fingerprint, kernel, params: d.params(), op: w.op().name() }
     }
 
     fn note(&self, w: &Workload, d: &Decision, measured: Option<Seconds>, note: Option<String>) {

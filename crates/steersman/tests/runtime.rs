@@ -1,0 +1,111 @@
+//! Promises of the runtime on the real CPU: right answers, nothing lost when a kernel fails, things remembered.
+
+use std::sync::Arc;
+use steersman::core::cost::{Machine, Terms};
+use steersman::core::{
+    BinaryOp, DeviceId, Io, Kernel, KernelError, Op, Params, Ran, Refusal, UnaryOp, Workload,
+};
+use steersman::{Error, Knobs, Runtime, View, ViewMut};
+
+fn runtime() -> Runtime {
+    let mut knobs = Knobs::default();
+    knobs.set("wisdom.enabled", "false").unwrap();
+    knobs.set("calibrate.background", "false").unwrap();
+    Runtime::with_knobs(knobs).unwrap()
+}
+
+#[derive(Clone, Copy)]
+enum Bad {
+    Fails,
+    Panics,
+}
+
+/// Promises to be a thousand times quicker than anyone, then does not do it.
+struct Liar(&'static str, Bad);
+impl Kernel for Liar {
+    fn name(&self) -> &str {
+        self.0
+    }
+    fn device(&self) -> DeviceId {
+        DeviceId(0)
+    }
+    fn handles(&self, op: Op) -> bool {
+        op.is_elementwise()
+    }
+    fn supports(&self, _: &Workload) -> Result<(), Refusal> {
+        Ok(())
+    }
+    fn terms(&self, _: &Workload, _: Params, _: &Machine) -> Terms {
+        Terms::launch(1e-12)
+    }
+    unsafe fn run(&self, _: &Workload, _: Params, _: Io<'_>) -> Result<Ran, KernelError> {
+        match self.1 {
+            Bad::Fails => Err(KernelError::Failed("the device is gone".into())),
+            Bad::Panics => panic!("boom"),
+        }
+    }
+}
+
+#[test]
+fn work_of_a_kernel_that_fails_or_panics_is_redone_on_the_next_best() {
+    for (name, bad) in [("mine/fails", Bad::Fails), ("mine/panics", Bad::Panics)] {
+        let rt = runtime();
+        rt.engine().register(Arc::new(Liar(name, bad))).unwrap();
+        let x = [1.0f32, 4.0, 9.0];
+        let roots = rt.eval(Op::Unary(UnaryOp::Sqrt), &[View::new(&x)]).unwrap();
+        assert_eq!(roots.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0]);
+        let put_away = rt.engine().guard().list();
+        assert_eq!(put_away.len(), 1, "{put_away:?}");
+        assert_eq!(rt.engine().name(put_away[0].0.0), name);
+        assert_eq!(rt.log().entries().iter().filter(|e| e.note.is_some()).count(), 1, "and it is said");
+        assert_eq!(rt.tracker().most_used(10).iter().map(|u| u.failures).sum::<u64>(), 1);
+    }
+}
+
+#[test]
+fn results_come_with_broadcast_strides_and_empty_arrays() {
+    let rt = runtime();
+    let add = Op::Binary(BinaryOp::Add);
+    let (m, row) = ([1.0f64, 2.0, 3.0, 4.0, 5.0, 6.0], [10.0f64, 20.0, 30.0]);
+    let sum = rt.eval(add, &[View::shaped(&m, &[2, 3]).unwrap(), View::new(&row)]).unwrap();
+    assert_eq!(sum.to_vec::<f64>().unwrap(), [11.0, 22.0, 33.0, 14.0, 25.0, 36.0]);
+    let columns = View::strided(&m, &[3, 2], &[1, 3]).unwrap();
+    let flipped = rt.eval(Op::Copy, &[columns]).unwrap();
+    assert_eq!(flipped.to_vec::<f64>().unwrap(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    let none: [f32; 0] = [];
+    let empty = rt.eval(add, &[View::new(&none), View::new(&none)]).unwrap();
+    assert_eq!((empty.dims(), empty.as_slice::<f32>()), (&[0][..], Some(&[][..])));
+    let total = rt.eval(Op::from_name("sum").unwrap(), &[View::new(&none)]).unwrap();
+    assert_eq!(total.to_vec::<f32>().unwrap(), [0.0]);
+}
+
+#[test]
+fn a_wrong_shape_or_type_is_an_error_that_names_both() {
+    let rt = runtime();
+    let (a, b, c) = ([1.0f32; 3], [1.0f32; 4], [1.0f64; 3]);
+    let add = Op::Binary(BinaryOp::Add);
+    let shapes = rt.eval(add, &[View::new(&a), View::new(&b)]).unwrap_err().to_string();
+    assert!(shapes.contains("3 and 4"), "{shapes}");
+    let types = rt.eval(add, &[View::new(&a), View::new(&c)]).unwrap_err().to_string();
+    assert!(types.contains("f32 and f64"), "{types}");
+    let mut out = [0.0f32; 2];
+    let into = rt.eval_into(add, &[View::new(&a), View::new(&a)], ViewMut::new(&mut out)).unwrap_err();
+    assert!(matches!(into, Error::Workload(_)), "{into}");
+    assert!(View::shaped(&a, &[2, 2]).is_err(), "a view must lie in its slice");
+}
+
+#[test]
+fn a_frozen_runtime_decides_the_same_every_time_and_learns_nothing() {
+    let mut knobs = Knobs::default();
+    knobs.set("wisdom.enabled", "false").unwrap();
+    knobs.set("frozen", "true").unwrap();
+    let rt = Runtime::with_knobs(knobs).unwrap();
+    let x = vec![0.5f32; 5000];
+    let w: Workload = "exp f32 5000".parse().unwrap();
+    let first = rt.engine().decide(&w).unwrap();
+    for _ in 0..200 {
+        rt.eval(Op::Unary(UnaryOp::Exp), &[View::new(&x)]).unwrap();
+        assert_eq!(rt.engine().decide(&w).unwrap(), first);
+    }
+    assert_eq!(rt.engine().with_model(|m| m.changes()), 0);
+}
