@@ -34,6 +34,9 @@ pub use team::Team;
 pub enum Outcome {
     /// By the caller and workers side by side.
     Parallel,
+    /// By the caller and workers, of which one was last seen on the caller's core: another process holds the
+    /// others, or the system had not moved it yet. They took turns rather than ran side by side.
+    Crowded,
     /// One after another on the calling thread.
     Serial {
         /// What stood in the way.
@@ -61,6 +64,4 @@ pub enum WhySerial {
     Asleep,
     /// The team has no workers: it is a team of one, or the system refused to start threads.
     NoWorkers,
-    /// A worker shared the caller's core: another process holds the others, or the system had not moved it yet.
-    SameCore,
 }

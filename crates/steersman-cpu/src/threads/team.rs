@@ -125,7 +125,7 @@ impl Team {
         drop(hold);
         match () {
             _ if !helped => Outcome::Serial { reason: WhySerial::Asleep },
-            _ if crowded => Outcome::Serial { reason: WhySerial::SameCore },
+            _ if crowded => Outcome::Crowded,
             _ => Outcome::Parallel,
         }
     }

@@ -4,9 +4,14 @@ use std::sync::atomic::AtomicU32;
 
 const LONG: Duration = Duration::from_millis(2);
 
+/// Side by side or, on a machine with fewer cores than threads, in turns.
+fn workers_helped(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Parallel | Outcome::Crowded)
+}
+
 /// Whether the workers were asked: whether they were up in time is the scheduler's affair.
 fn workers_were_asked(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Parallel | Outcome::Serial { reason: WhySerial::Asleep })
+    workers_helped(outcome) || outcome == Outcome::Serial { reason: WhySerial::Asleep }
 }
 
 /// A body for which every part must have a thread of its own.
@@ -15,7 +20,7 @@ fn meet(team: &Team, parts: usize) {
     let outcome = team.run(parts, &|_| {
         all.wait();
     });
-    assert_eq!(outcome, Outcome::Parallel);
+    assert!(workers_helped(outcome), "{outcome:?}");
 }
 
 fn counts(parts: usize) -> Vec<AtomicU32> {
@@ -69,7 +74,7 @@ fn a_part_keeps_its_thread_and_part_zero_is_the_callers() {
             all.wait();
             ids.lock().unwrap()[i].push(thread::current().id());
         });
-        assert_eq!(outcome, Outcome::Parallel);
+        assert!(workers_helped(outcome), "{outcome:?}");
     }
     let ids = ids.into_inner().unwrap();
     assert_eq!(ids[0][0], thread::current().id());
@@ -119,7 +124,7 @@ fn several_callers_at_once_all_get_their_parts_run() {
                     });
                     assert_each_once(&seen, &format!("in round {round}"));
                     match outcome {
-                        Outcome::Parallel => {
+                        Outcome::Parallel | Outcome::Crowded => {
                             parallel.fetch_add(1, Relaxed);
                         }
                         Outcome::Serial { reason } => {
