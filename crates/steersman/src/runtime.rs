@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 use steersman_core::guard::Offence;
-use steersman_core::knobs::{Knobs, PolicyKind};
+use steersman_core::knobs::{Knobs, LogLevel, PolicyKind};
 use steersman_core::log::{DecisionLog, Entry};
 use steersman_core::measure::{Contest, Series, contest};
 use steersman_core::policy::Threshold;
@@ -75,6 +75,7 @@ impl Runtime {
             frozen: knobs.frozen,
             drift: knobs.drift_enabled,
             small_batch: knobs.small_batch,
+            observe_every: Seconds::micros(f64::from(knobs.observe_every)),
             force: knobs.force.clone(),
             disable: knobs.disable.clone(),
             ..Settings::default()
@@ -153,6 +154,9 @@ impl Runtime {
 
     /// What there is to say about the wisdom file; empty when all is well.
     pub fn notices(&self) -> Vec<Notice> {
+        if self.inner.knobs.log_level == LogLevel::Off {
+            return Vec::new();
+        }
         let mut all = self.inner.notices.lock().unwrap_or_else(|e| e.into_inner());
         all.extend(self.inner.wisdom.take_notices());
         all.clone()

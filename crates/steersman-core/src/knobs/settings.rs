@@ -81,9 +81,7 @@ pub struct Settings {
     pub threshold_elements: Option<usize>,
     /// `small_batch`; `None`: no such guard.
     pub small_batch: Option<usize>,
-    /// `guard.sample`, a share of runs.
-    pub guard_sample: f64,
-    /// `observe.every`.
+    /// `observe.every`, in microseconds.
     pub observe_every: u32,
     /// `tie_band`, a share of the time.
     pub tie_band: f64,
@@ -116,8 +114,7 @@ impl Default for Settings {
             policy: PolicyKind::Adaptive,
             threshold_elements: None,
             small_batch: None,
-            guard_sample: 0.0,
-            observe_every: 32,
+            observe_every: 500,
             tie_band: 0.02,
             drift_enabled: true,
             log_capacity: 4096,
