@@ -78,7 +78,6 @@ impl Runtime {
             observe_every: Seconds::micros(f64::from(knobs.observe_every)),
             force: knobs.force.clone(),
             disable: knobs.disable.clone(),
-            ..Settings::default()
         }));
         let device = cpu.device();
         let fingerprint = device.identity.fingerprint();
