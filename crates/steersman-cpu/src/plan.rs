@@ -71,9 +71,9 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
                 );
                 let importance = match () {
                     _ if !often => RARE,
-                    _ if n > 1_000_000 && stands_for_all && i % 2 == 0 => 60.0,
+                    _ if n > 1_000_000 && stands_for_all && i % 2 == 0 => 40.0,
                     _ if n > 1_000_000 => 0.5,
-                    _ => 6.0,
+                    _ => 3.0,
                 };
                 if wanted {
                     push(all, importance, op, *dtype, &vec![&[n][..]; op.arity()]);
@@ -108,7 +108,7 @@ fn reductions(all: &mut Vec<Wanted>, quick: bool) {
                         let axes = steersman_core::Axes::from_list(axes).unwrap_or_default();
                         push(
                             all,
-                            if everyday { 1.0 } else { RARE },
+                            if everyday { 2.5 } else { RARE },
                             Op::Reduce { kind, axes },
                             dtype,
                             &[&[rows, cols]],
