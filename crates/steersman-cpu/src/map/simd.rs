@@ -17,8 +17,6 @@ use steersman_core::{
     TernaryOp, Workload,
 };
 
-/// Below this many elements another thread can not pay: the work takes less than the hand-off.
-const SPLIT_FROM: usize = 2048;
 /// Below this many bytes of output the cache keeps it anyway, and writing past it only costs.
 const STREAM_FROM: usize = 1 << 20;
 
@@ -185,10 +183,7 @@ impl Kernel for Simd {
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        if w.output().elements() < SPLIT_FROM {
-            return ParamList::from_iter([Params::SERIAL]);
-        }
-        self.ctx.thread_params()
+        self.ctx.thread_params(w)
     }
 
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {

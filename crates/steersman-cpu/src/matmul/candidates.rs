@@ -56,8 +56,6 @@ struct Product {
     how: How,
 }
 
-/// Below this many flops a hand-off cannot pay: it takes 0.2 µs, in which one core does 20 kflop.
-const LEAST_PARALLEL_FLOPS: f64 = 40e3;
 /// The variant of the packed product with blocks half as deep and half as high.
 const SHORT_BLOCKS: u16 = 1;
 /// A tile's worth of rows or columns: parts of a split are whole tiles.
@@ -123,9 +121,10 @@ impl Kernel for Product {
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        let parallel = w.flops() >= LEAST_PARALLEL_FLOPS && !matches!(self.how, How::Naive);
-        let threads =
-            if parallel { self.ctx.thread_params() } else { std::iter::once(Params::SERIAL).collect() };
+        let threads = match self.how {
+            How::Naive => std::iter::once(Params::SERIAL).collect(),
+            _ => self.ctx.thread_params(w),
+        };
         match self.how {
             // Shorter blocks fit a cache that is shared or smaller than it says.
             How::Packed(level) if level > Level::Baseline => {

@@ -26,8 +26,6 @@ impl TiledKernel {
 
 /// Bytes of result from which writing past the caches is worth a try.
 const STREAM_FROM: usize = 1 << 20;
-/// Elements from which more than one thread is worth a try.
-const SPLIT_FROM: usize = 4096;
 /// Tiles along each side of a block: the pages of one block's rows fit the first-level TLB.
 const BLOCK: usize = 8;
 /// Tiles to look ahead.
@@ -66,10 +64,7 @@ impl Kernel for TiledKernel {
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        if w.output().elements() < SPLIT_FROM {
-            return std::iter::once(Params::SERIAL).collect();
-        }
-        self.ctx.thread_params()
+        self.ctx.thread_params(w)
     }
 
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {

@@ -5,7 +5,7 @@ use super::columns::{Columns, TILE};
 use super::row_kernel::share;
 use super::rows::Rows;
 use super::shape::{Inner, Loop, Shape};
-use super::{SPLIT_FROM, numerics, prior};
+use super::{numerics, prior};
 use crate::context::Context;
 use crate::isa::{Body, Isa, Level};
 use crate::threads::Team;
@@ -57,10 +57,7 @@ impl Kernel for ColumnKernel {
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        if w.inputs()[0].elements() < SPLIT_FROM {
-            return std::iter::once(Params::SERIAL).collect();
-        }
-        self.ctx.thread_params()
+        self.ctx.thread_params(w)
     }
 
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {

@@ -46,9 +46,6 @@ use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms, Traffic};
 use steersman_core::{Kernel, NumericClass, Op, Params, ReduceOp, Workload};
 
-/// Elements from which more than one thread is worth a try.
-const SPLIT_FROM: usize = 4096;
-
 /// Every reduction kernel this CPU can run.
 pub fn kernels(ctx: &Context) -> Vec<Arc<dyn Kernel>> {
     let mut list: Vec<Arc<dyn Kernel>> = vec![Arc::new(scalar::ScalarKernel::new(ctx))];

@@ -3,7 +3,7 @@
 use super::choose::{Visit, choose};
 use super::rows::Rows;
 use super::shape::{Inner, Loop, Loops, Shape};
-use super::{SPLIT_FROM, numerics, prior};
+use super::{numerics, prior};
 use crate::context::Context;
 use crate::isa::{Body, Isa, Level};
 use crate::threads::Team;
@@ -55,10 +55,7 @@ impl Kernel for RowKernel {
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        if w.inputs()[0].elements() < SPLIT_FROM {
-            return std::iter::once(Params::SERIAL).collect();
-        }
-        self.ctx.thread_params()
+        self.ctx.thread_params(w)
     }
 
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {

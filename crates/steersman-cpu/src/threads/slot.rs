@@ -21,7 +21,7 @@
 //! the worker reads it only while the word is POSTED or WATCHED.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicI32, AtomicU32};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -53,6 +53,8 @@ pub(super) struct Slot {
     worker_core: AtomicU32,
     /// The core the caller was on when it last called the worker up or went to sleep itself.
     caller_core: AtomicU32,
+    /// The worker's thread, 0 until it runs or where the system does not tell.
+    worker: AtomicI32,
     job: UnsafeCell<Option<Job>>,
 }
 
@@ -91,6 +93,7 @@ impl Slot {
             gate: Gate::new(PARKED),
             worker_core: AtomicU32::new(UNKNOWN),
             caller_core: AtomicU32::new(UNKNOWN),
+            worker: AtomicI32::new(0),
             job: UnsafeCell::new(None),
         }
     }
@@ -169,6 +172,39 @@ impl Slot {
     /// The caller's side: whether the worker was last seen on the caller's core.
     pub(super) fn is_on_this_core(&self) -> bool {
         is_here(&self.worker_core)
+    }
+
+    /// The worker's side: leaves word of which thread it is.
+    pub(super) fn introduce(&self) {
+        #[cfg(target_os = "linux")]
+        // SAFETY: a plain query.
+        self.worker.store(unsafe { libc::gettid() }, Relaxed);
+    }
+
+    /// The caller's side: moves the worker to any core but this one. Left alone, the scheduler may keep both
+    /// on one core for milliseconds (15 µs for a run that takes 3), since each of them sleeps for the other.
+    #[cold]
+    pub(super) fn send_away(&self) {
+        #[cfg(target_os = "linux")]
+        {
+            let (worker, here) = (self.worker.load(Relaxed), core_now());
+            if worker == 0 || here == UNKNOWN {
+                return;
+            }
+            let size = std::mem::size_of::<libc::cpu_set_t>();
+            // SAFETY: the set is plain bits, of the size that is passed; `worker` is a thread of this process
+            // that lives as long as the team, or a number that the system refuses.
+            unsafe {
+                let mut cores: libc::cpu_set_t = std::mem::zeroed();
+                if libc::sched_getaffinity(0, size, &mut cores) != 0 || (here as usize) >= 8 * size {
+                    return;
+                }
+                libc::CPU_CLR(here as usize, &mut cores);
+                if libc::CPU_COUNT(&cores) > 0 {
+                    libc::sched_setaffinity(worker, size, &cores);
+                }
+            }
+        }
     }
 
     /// The worker's side: leaves a note of its core.

@@ -121,7 +121,11 @@ impl Team {
             return serially(WhySerial::NoWorkers);
         }
         let helped = self.crew.lead(threads, parts, body);
-        let crowded = self.crew.slots[..threads - 1].iter().any(|s| s.is_on_this_core());
+        let mut crowded = false;
+        for slot in self.crew.slots[..threads - 1].iter().filter(|s| s.is_on_this_core()) {
+            crowded = true;
+            slot.send_away();
+        }
         drop(hold);
         match () {
             _ if !helped => Outcome::Serial { reason: WhySerial::Asleep },
@@ -226,6 +230,7 @@ impl Crew {
     /// A worker's life.
     fn serve(&self, index: usize) {
         let slot = &self.slots[index];
+        slot.introduce();
         while let Some(job) = slot.next(self.spin) {
             self.work(job);
             slot.finish();
