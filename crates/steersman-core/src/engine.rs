@@ -19,6 +19,7 @@ use crate::policy::{Adaptive, Choice, Exploration, Policy, Query};
 use crate::registry::{Registry, RegistryError};
 use crate::units::Seconds;
 use crate::workload::{Key, Workload};
+use smallvec::SmallVec;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -321,7 +322,7 @@ impl Engine {
         // Read before estimating: a change in between makes the stored answer stale, as it should.
         let generation = self.generation.load(Ordering::Acquire);
         let frozen = self.frozen.load(Ordering::Acquire);
-        let (candidates, _) = self.candidates(w, hash, false);
+        let candidates = self.candidates(w, hash);
         if candidates.is_empty() {
             return Err(self.no_candidate(w, hash));
         }
@@ -420,18 +421,24 @@ impl Engine {
         Some(Choice { index, reason: ReasonCode::Forced, confidence: 1.0 })
     }
 
-    /// Legal candidates with estimates; refusals too if asked for.
-    fn candidates(&self, w: &Workload, hash: u64, want_refused: bool) -> (Candidates, Vec<(u16, Refusal)>) {
+    /// Legal candidates with estimates.
+    fn candidates(&self, w: &Workload, hash: u64) -> Candidates {
+        let mut found = Candidates::new();
+        self.survey(w, hash, &mut found, |_, _| {});
+        found
+    }
+
+    /// Finds the legal candidates, with estimates, and tells of the refused.
+    fn survey(&self, w: &Workload, hash: u64, found: &mut Candidates, refused: impl FnMut(u16, Refusal)) {
         let devices = read(&self.devices);
         let model = read(&self.model);
         let settings = read(&self.settings);
-        let watches = lock(&self.watches).clone();
+        let watches: SmallVec<[_; 4]> = lock(&self.watches).iter().map(|(k, w)| (*k, *w)).collect();
         let now = self.observations.load(Ordering::Relaxed);
         let elements = w.inputs().iter().map(|o| o.elements()).max().unwrap_or(0);
         let small = settings.small_batch.is_some_and(|limit| elements < limit);
         let subject = Subject::of(w, hash);
         let unknown = Machine::default();
-        let (mut found, mut refused) = (Candidates::new(), Vec::new());
         candidate::variants(
             &self.registry,
             w,
@@ -452,7 +459,8 @@ impl Engine {
                     }
                     let variant = Variant { kernel: index, params };
                     let terms = kernel.terms(w, params, machine);
-                    let watch = watches.get(&(device, params.threads > 1)).copied().unwrap_or_default();
+                    let group = (device, params.threads > 1);
+                    let watch = watches.iter().find(|(k, _)| *k == group).map_or_else(Watch::default, |w| w.1);
                     let scratch = kernel.scratch(w, params) as u64;
                     let mut estimate = model.estimate(variant, &subject, &terms, watch.speed(), scratch);
                     // Doubt only reaches down: a slow-down that went on is in the estimate already.
@@ -464,20 +472,22 @@ impl Engine {
                     found.push(Candidate { variant, estimate, prior: Seconds(terms.total()) });
                 }
             },
-            |index, why| {
-                if want_refused {
-                    refused.push((index, why));
-                }
-            },
+            refused,
         );
         if w.class() == OpClass::Custom {
-            scale_priors(&mut found);
+            scale_priors(found);
         }
+    }
+
+    /// The same, and the refused ones with their reasons.
+    fn all_candidates(&self, w: &Workload, hash: u64) -> (Candidates, Vec<(u16, Refusal)>) {
+        let (mut found, mut refused) = (Candidates::new(), Vec::new());
+        self.survey(w, hash, &mut found, |index, why| refused.push((index, why)));
         (found, refused)
     }
 
     fn no_candidate(&self, w: &Workload, hash: u64) -> EngineError {
-        let (_, refused) = self.candidates(w, hash, true);
+        let (_, refused) = self.all_candidates(w, hash);
         let named = refused.into_iter().map(|(i, why)| (self.name(i), why.to_string())).collect();
         EngineError::NoCandidate { workload: w.to_string(), refused: named }
     }
@@ -574,13 +584,13 @@ impl Engine {
     /// Every legal candidate with its estimate, in registration order. Decides nothing.
     pub fn estimates(&self, w: &Workload) -> Candidates {
         let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
-        self.candidates(w, hash, false).0
+        self.candidates(w, hash)
     }
 
     /// The decision as it would be now, with learning, exploring and caching off.
     pub fn judge(&self, w: &Workload) -> Result<Decision, EngineError> {
         let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
-        let (candidates, _) = self.candidates(w, hash, false);
+        let candidates = self.candidates(w, hash);
         if candidates.is_empty() {
             return Err(self.no_candidate(w, hash));
         }
@@ -599,7 +609,7 @@ impl Engine {
     pub fn explain(&self, w: &Workload) -> Result<Explanation, EngineError> {
         let decision = self.judge(w)?;
         let hash = decision.hash;
-        let (candidates, refused) = self.candidates(w, hash, true);
+        let (candidates, refused) = self.all_candidates(w, hash);
         let mut candidates: Vec<Candidate> = candidates.into_iter().collect();
         candidates.sort_by(|a, b| a.estimate.mean.0.total_cmp(&b.estimate.mean.0));
         let crossovers = self.crossovers(w, decision.variant);

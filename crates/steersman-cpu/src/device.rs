@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::host::Host;
 use crate::memory::MemoryPool;
 use crate::probe::{self, Probes, Store};
-use crate::threads::Team;
+use crate::threads::{Calm, Team};
 use crate::{isa, map, matmul, moves, reduce};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub struct Cpu {
     pub team: Arc<Team>,
     /// Memory for results.
     pub memory: MemoryPool,
+    /// Whether its threads are undisturbed.
+    pub calm: Arc<Calm>,
 }
 
 impl Cpu {
@@ -28,7 +30,12 @@ impl Cpu {
     pub fn new(threads: Option<usize>, idle_limit: usize) -> Cpu {
         let host = Host::detect();
         let threads = threads.unwrap_or(host.cores).clamp(1, 1024);
-        Cpu { team: Arc::new(Team::new(threads)), memory: MemoryPool::new(idle_limit), host: Arc::new(host) }
+        Cpu {
+            team: Arc::new(Team::new(threads)),
+            memory: MemoryPool::new(idle_limit),
+            host: Arc::new(host),
+            calm: Arc::default(),
+        }
     }
 
     /// As a device of an engine, with nothing probed yet.

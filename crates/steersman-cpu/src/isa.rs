@@ -93,6 +93,15 @@ impl Level {
         }
     }
 
+    /// Bytes of one of its vectors.
+    pub fn vector_bytes(self) -> usize {
+        match self {
+            Level::Baseline => 16,
+            Level::Avx2 => 32,
+            Level::Avx512 => 64,
+        }
+    }
+
     /// Whether this CPU can run code of this level. Cached by `std`: a load and a mask.
     pub fn available(self) -> bool {
         match self {

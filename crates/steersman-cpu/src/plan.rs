@@ -142,7 +142,16 @@ fn products(all: &mut Vec<Wanted>, quick: bool) {
                     if (i + j + l) % 3 == usize::from(dtype == DType::F64) && flops < most
                         || vector && (j + i + l) % 2 == 0
                     {
-                        push(all, 0.7, Op::MatMul, dtype, &[&[m, k], &[k, n]]);
+                        // Large ones take so long that none would be measured for what it teaches alone, and
+                        // every large product is then a guess: some of them stand for their neighbours.
+                        let importance = match flops {
+                            f if f > 1e8 && (i + j + 2 * l) % 4 == 0 => 60.0,
+                            f if f > 1e8 => 0.5,
+                            f if f > 1e7 && (i + l) % 2 == 0 => 10.0,
+                            f if f > 1e6 => 2.0,
+                            _ => 0.7,
+                        };
+                        push(all, importance, Op::MatMul, dtype, &[&[m, k], &[k, n]]);
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use crate::device::Cpu;
 use crate::memory::Block;
+use crate::threads::{Calm, Team};
 use std::sync::Arc;
 use steersman_core::measure::Rig;
 use steersman_core::{
@@ -11,6 +12,8 @@ use steersman_core::{
 /// One workload with operands full of numbers.
 pub struct CpuRig {
     engine: Arc<Engine>,
+    team: Arc<Team>,
+    calm: Arc<Calm>,
     workload: Workload,
     blocks: Vec<Block>,
     inputs: Vec<Address>,
@@ -45,7 +48,16 @@ impl CpuRig {
         let mut output = cpu.memory.take(bytes).map_err(|e| e.to_string())?;
         // Touched here, so that no candidate pays for fresh pages.
         output.as_uninit_mut().fill(std::mem::MaybeUninit::new(0));
-        Ok(CpuRig { engine: engine.clone(), workload: w.clone(), blocks, inputs, output, output_at })
+        Ok(CpuRig {
+            engine: engine.clone(),
+            team: cpu.team.clone(),
+            calm: cpu.calm.clone(),
+            workload: w.clone(),
+            blocks,
+            inputs,
+            output,
+            output_at,
+        })
     }
 
     /// The memory of input `i`, to put other numbers in.
@@ -79,6 +91,14 @@ impl Rig for CpuRig {
         let output = Address::host(self.output.as_mut_ptr().wrapping_add(self.output_at));
         // SAFETY: the blocks cover what the workload's strides reach, and the engine only names legal variants.
         unsafe { kernel.run(&self.workload, v.params, Io { inputs: &self.inputs, output }) }
+    }
+
+    fn quiet(&mut self) -> bool {
+        self.calm.now(&self.team)
+    }
+
+    fn accept(&mut self) {
+        self.calm.accept();
     }
 
     fn check(&mut self, v: Variant) -> Result<(), String> {

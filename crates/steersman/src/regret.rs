@@ -2,14 +2,14 @@
 //!
 //! For each workload the decision is taken first, with learning off. Then every legal candidate is timed, in
 //! turns. The best is picked on the even samples and everything is judged on the odd ones, so that luck is
-//! not taken for speed.
+//! not taken for speed. What had to be timed while the machine was disturbed is timed again at the end.
 
 use crate::error::Error;
 use crate::runtime::Runtime;
 use std::ops::ControlFlow;
-use std::time::Duration;
-use steersman_core::measure::Contest;
-use steersman_core::{Variant, Workload};
+use std::time::{Duration, Instant};
+use steersman_core::measure::{Contest, Series};
+use steersman_core::{Decision, Variant, Workload};
 
 /// One workload's verdict. Times in seconds.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -38,6 +38,8 @@ pub struct RegretRow {
     pub confidence: f64,
     /// Legal candidates timed.
     pub candidates: usize,
+    /// Whether only disturbed samples could be had of some candidate: the row counts, but may say little.
+    pub disturbed: bool,
 }
 
 /// All verdicts together.
@@ -74,6 +76,33 @@ const HOW: Contest = Contest {
     give_up: 1.5,
 };
 
+/// Clean samples with which a candidate's time is settled: two in each half.
+const SETTLED: usize = 4;
+/// Times that unsettled workloads are looked at again.
+const AGAIN: usize = 3;
+/// How long to wait for the machine to come to rest before each of those.
+const REST: Duration = Duration::from_millis(1500);
+
+/// One workload on trial.
+struct Trial<'a> {
+    workload: &'a Workload,
+    decision: Decision,
+    series: Vec<Series>,
+}
+
+impl Trial<'_> {
+    fn is_settled(&self) -> bool {
+        self.series.iter().all(|s| s.disturbed.is_empty() || s.samples.len() >= SETTLED)
+    }
+
+    fn add(&mut self, series: Vec<Series>) {
+        for (mine, new) in self.series.iter_mut().zip(series) {
+            mine.samples.extend(new.samples);
+            mine.disturbed.extend(new.disturbed);
+        }
+    }
+}
+
 impl Runtime {
     /// Judges the decisions for these workloads. One workload's memory at a time.
     pub fn regret(
@@ -82,24 +111,56 @@ impl Runtime {
         progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<RegretReport, Error> {
         let mut report = RegretReport::default();
+        let mut trials = Vec::new();
         for (i, w) in workloads.iter().enumerate() {
             if progress(i, workloads.len()).is_break() {
                 break;
             }
-            match self.judge_one(w) {
-                Ok(row) => report.rows.push(row),
+            match self.try_one(w) {
+                Ok(trial) => trials.push(trial),
                 Err(e) => report.skipped.push((w.to_string(), e.to_string())),
+            }
+        }
+        for _ in 0..AGAIN {
+            for trial in trials.iter_mut().filter(|t| !t.is_settled()) {
+                if progress(workloads.len(), workloads.len()).is_break() {
+                    break;
+                }
+                self.rest();
+                let variants: Vec<Variant> = trial.series.iter().map(|s| s.variant).collect();
+                if let Ok(series) = self.contest(trial.workload, &variants, &HOW) {
+                    trial.add(series);
+                }
+            }
+        }
+        for trial in &trials {
+            match self.verdict(trial) {
+                Ok(row) => report.rows.push(row),
+                Err(e) => report.skipped.push((trial.workload.to_string(), e.to_string())),
             }
         }
         report.summarise();
         Ok(report)
     }
 
-    fn judge_one(&self, w: &Workload) -> Result<RegretRow, Error> {
-        let engine = self.engine();
-        let decision = engine.judge(w)?;
-        let variants: Vec<Variant> = engine.estimates(w).iter().map(|c| c.variant).collect();
-        let series = self.contest(w, &variants, &HOW)?;
+    /// Waits until the machine is quiet, but not for ever.
+    fn rest(&self) {
+        let cpu = self.cpu();
+        let started = Instant::now();
+        while started.elapsed() < REST && !cpu.calm.now(&cpu.team) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn try_one<'a>(&self, w: &'a Workload) -> Result<Trial<'a>, Error> {
+        let decision = self.engine().judge(w)?;
+        let variants: Vec<Variant> = self.engine().estimates(w).iter().map(|c| c.variant).collect();
+        Ok(Trial { workload: w, decision, series: self.contest(w, &variants, &HOW)? })
+    }
+
+    fn verdict(&self, trial: &Trial<'_>) -> Result<RegretRow, Error> {
+        let (engine, decision, w) = (self.engine(), &trial.decision, trial.workload);
+        let series = &trial.series;
         let failed =
             || Error::AllFailed { workload: w.to_string(), last: "no candidate gave a clean sample".into() };
         let best = series
@@ -124,6 +185,7 @@ impl Runtime {
             worst_s: series.iter().filter_map(|s| s.median()).fold(0.0, f64::max),
             confidence: decision.confidence(),
             candidates: series.len(),
+            disturbed: !trial.is_settled(),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Rates measured on one device, from which prior costs are made. What was not probed is absent.
 
 use crate::op::Op;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 
 /// A memory level with its size and bandwidth.
@@ -30,7 +30,7 @@ pub struct Machine {
     /// Memory levels, nearest first; empty if nothing was probed.
     pub levels: Vec<Level>,
     /// Peak operations per second of one core, by instruction set, for f32 (f64 is half).
-    pub peak_f32: Rates,
+    pub peak_f32: BTreeMap<String, f64>,
     /// Seconds to hand work to another thread and wait for it, hot.
     pub handoff: Option<f64>,
     /// Seconds per element of an op in a kernel with operands in the nearest cache, by `kernel|op|dtype`.
@@ -61,11 +61,13 @@ impl Machine {
     pub const LEVELS: usize = 4;
 
     /// Bytes held by level `i` (0 to 2).
+    #[inline]
     pub fn capacity(&self, i: usize) -> f64 {
         self.levels.get(i).and_then(|l| l.capacity).unwrap_or(ASSUMED_CAPACITY[i.min(2)]) as f64
     }
 
     /// Bytes per second at level `i` with this many threads together.
+    #[inline]
     pub fn bandwidth(&self, i: usize, traffic: Traffic, threads: usize) -> f64 {
         let found = self.levels.get(i).and_then(|l| {
             let list = match traffic {
@@ -75,18 +77,38 @@ impl Machine {
             };
             list.get(threads.saturating_sub(1)).or(list.last()).copied()
         });
-        // Private caches scale with threads, shared levels hardly.
-        let scale = if i < 2 { threads as f64 } else { (threads as f64).sqrt() };
-        found.filter(|b| *b > 0.0).unwrap_or(ASSUMED_BANDWIDTH[i.min(3)] * scale)
+        found.filter(|b| *b > 0.0).unwrap_or_else(|| {
+            // Private caches scale with threads, shared levels hardly.
+            let scale = if i < 2 { threads as f64 } else { (threads as f64).sqrt() };
+            ASSUMED_BANDWIDTH[i.min(3)] * scale
+        })
+    }
+
+    /// How a footprint spreads over the levels, each with the bandwidth that applies: infinite at levels it
+    /// does not touch, which are most.
+    #[inline]
+    pub fn streams(
+        &self,
+        footprint: f64,
+        traffic: Traffic,
+        threads: usize,
+    ) -> [(f64, f64); Machine::LEVELS] {
+        let spread = self.spread(footprint, threads);
+        std::array::from_fn(|i| {
+            let untouched = spread[i] == 0.0;
+            (spread[i], if untouched { f64::INFINITY } else { self.bandwidth(i, traffic, threads) })
+        })
     }
 
     /// Operations per second of one core with this instruction set on elements of this many bytes.
+    #[inline]
     pub fn peak(&self, isa: &str, element: usize) -> f64 {
         let f32_rate = self.peak_f32.get(isa).copied().unwrap_or(ASSUMED_PEAK);
         f32_rate * 4.0 / element.max(1) as f64
     }
 
     /// Seconds to hand work to `threads` threads (0 for one).
+    #[inline]
     pub fn handoff(&self, threads: usize) -> f64 {
         if threads <= 1 {
             0.0
@@ -110,6 +132,7 @@ impl Machine {
 
     /// How a footprint spreads over the levels: weights that sum to 1, moving linearly in log size from
     /// one level to the next, since real caches fade rather than end.
+    #[inline]
     pub fn spread(&self, footprint: f64, threads: usize) -> [f64; Machine::LEVELS] {
         let private = footprint / threads.max(1) as f64;
         let knots = [
@@ -120,8 +143,11 @@ impl Machine {
         let mut left = 1.0;
         let mut out = [0.0; Machine::LEVELS];
         for (i, (ratio, from, to)) in knots.into_iter().enumerate() {
-            let beyond = ((ratio / from).ln() / (to / from).ln()).clamp(0.0, 1.0);
-            let beyond = if ratio > 0.0 { beyond } else { 0.0 };
+            // Logs only where a footprint straddles two levels: this is on the way of every estimate.
+            let beyond = match ratio {
+                r if r > from && r < to => (r / from).ln() / (to / from).ln(),
+                r => f64::from(r >= to),
+            };
             out[i] = left * (1.0 - beyond);
             left *= beyond;
         }

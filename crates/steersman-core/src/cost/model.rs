@@ -5,7 +5,7 @@
 //! on a regression stays, and every sample refines the local corrections around it.
 
 use super::estimate::{Estimate, Evidence, Source};
-use super::local::{Coordinates, Local, Mix};
+use super::local::{Coordinates, Corners, Local, Mix};
 use super::regress::{Belief, Fit, Stats, t90};
 use super::terms::Terms;
 use crate::dtype::DType;
@@ -27,7 +27,7 @@ pub struct Variant {
 }
 
 /// Which regression a workload's samples go to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Eq)]
 pub struct CellKey {
     /// Kernel and parameters.
     pub variant: Variant,
@@ -39,6 +39,18 @@ pub struct CellKey {
     pub dtype: DType,
     /// Layout of the operands.
     pub layout: Layout,
+}
+
+/// Names mostly are the same piece of memory: comparing letters took as long as finding the cell.
+impl PartialEq for CellKey {
+    fn eq(&self, other: &CellKey) -> bool {
+        let same_name = match (self.op, other.op) {
+            (Some(a), Some(b)) => std::ptr::eq(a, b) || a == b,
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        let rest = |k: &CellKey| (k.variant, k.class, k.dtype, k.layout);
+        rest(self) == rest(other) && same_name
+    }
 }
 
 /// In two words: names are told apart by length and a few letters, and by equality where that is not enough.
@@ -64,13 +76,13 @@ impl std::hash::Hash for CellKey {
 }
 
 /// What the model needs of a workload, worked out once for all its candidates.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Subject {
     op: &'static str,
     class: OpClass,
     dtype: DType,
     layout: Layout,
-    at: Coordinates,
+    at: Corners,
     /// The workload's hash, for its history.
     pub hash: u64,
 }
@@ -78,7 +90,7 @@ pub struct Subject {
 impl Subject {
     /// Of this workload, whose key hashes to this.
     pub fn of(w: &Workload, hash: u64) -> Subject {
-        let at = coordinates(w);
+        let at = Corners::around(&coordinates(w));
         Subject { op: w.op().name(), class: w.class(), dtype: w.dtype(), layout: w.layout(), at, hash }
     }
 
@@ -102,16 +114,32 @@ impl CellKey {
 #[derive(Debug, Default)]
 struct Cell {
     stats: Stats,
-    fit: OnceLock<Fit>,
+    fit: OnceLock<Fitted>,
     /// Whether the regression is settled; samples then go to `local`.
     settled: bool,
     local: Local,
 }
 
+/// A posterior, and what every estimate needs that depends on nothing else.
+#[derive(Debug)]
+struct Fitted {
+    fit: Fit,
+    /// Prior seconds between which a workload is near something seen: half an e-fold beyond it.
+    near: Option<(f64, f64)>,
+    t90: f64,
+}
+
+impl Fitted {
+    fn new(fit: Fit, range: Option<(f64, f64)>) -> Fitted {
+        let near = range.map(|(a, b)| ((a - 0.5).exp(), (b + 0.5).exp()));
+        Fitted { t90: t90(fit.dof()), near, fit }
+    }
+}
+
 /// A sample of the calibration under way, kept until its regressions are settled.
 struct Sample {
     key: CellKey,
-    at: Coordinates,
+    at: Corners,
     terms: Terms,
     seconds: f64,
     weight: f64,
@@ -181,35 +209,39 @@ impl Model {
         scratch: u64,
     ) -> Estimate {
         let key = subject.cell(variant);
-        let at = subject.at;
-        let pool = self.fit(&key.pool());
-        let (p, cell, source) = match (self.fit(&key), pool) {
-            (Some((fit, cell)), _) => (fit.predict(terms), Some(cell), Source::Model),
-            (None, Some((fit, cell))) => (fit.unseen().predict(terms), Some(cell), Source::Pool),
-            (None, None) => (prior_fit().predict(terms), None, Source::Prior),
+        let at = &subject.at;
+        let own = self.fit(&key);
+        // An op with few samples of its own leans on what its kernel's other ops have shown here.
+        let leans = own.is_none_or(|(_, c)| c.settled && c.stats.samples < 64);
+        let pool = if leans { self.fit(&key.pool()) } else { None };
+        let (p, cell, source) = match (own, pool) {
+            (Some((fitted, cell)), _) => (fitted.fit.predict(terms), Some((fitted, cell)), Source::Model),
+            (None, Some((fitted, cell))) => {
+                (fitted.fit.unseen().predict(terms), Some((fitted, cell)), Source::Pool)
+            }
+            (None, None) => (prior_fit().fit.predict(terms), None, Source::Prior),
         };
-        let samples = if source == Source::Model { cell.map_or(0, |c| c.stats.samples) } else { 0 };
-        let size = terms.total().max(1e-12).ln();
-        // Half an e-fold beyond the sizes seen is still near; further is said to be extrapolation.
-        let range = cell.and_then(|c| c.stats.range);
-        let extrapolated = range.is_none_or(|(a, b)| size < a - 0.5 || size > b + 0.5);
-        let (mut ln, mut spread, dof) = (p.seconds.ln(), p.spread.min(WIDEST), p.dof);
-        if let Some(cell) = cell.filter(|c| c.settled) {
-            // An op with few samples of its own leans on what its kernel's other ops have shown here.
+        let samples = if source == Source::Model { cell.map_or(0, |(_, c)| c.stats.samples) } else { 0 };
+        let size = terms.total();
+        let near = cell.and_then(|(f, _)| f.near);
+        let extrapolated = near.is_none_or(|(a, b)| size < a || size > b);
+        let (mut mean, mut spread) = (p.seconds, p.spread.min(WIDEST));
+        let t90 = if source == Source::Pool { t90(p.dof) } else { cell.map_or(prior_fit(), |(f, _)| f).t90 };
+        if let Some((_, cell)) = cell.filter(|(_, c)| c.settled) {
             let lean = match (source, pool) {
-                (Source::Model, Some((_, pool))) if cell.stats.samples < 64 => {
-                    pool.local.at(&at, 0.0, 0.0).mean / (1.0 + cell.stats.samples as f64 / 8.0)
+                (Source::Model, Some((_, pool))) => {
+                    pool.local.at(at, 0.0, 0.0).mean / (1.0 + cell.stats.samples as f64 / 8.0)
                 }
                 _ => 0.0,
             };
-            let c = cell.local.at(&at, lean, spread * spread);
-            ln += c.mean;
+            let c = cell.local.at(at, lean, spread * spread);
+            mean *= c.mean.exp();
             spread = (c.variance + FLOOR).sqrt();
         }
         let mut evidence = Evidence { source, samples, exact: 0, extrapolated };
         if let Some((_, h)) = self.history.get(&(subject.hash, variant)) {
             let (vm, vh) = (spread * spread, h.variance());
-            ln = (ln / vm + h.mean / vh) / (1.0 / vm + 1.0 / vh);
+            mean = ((mean.ln() / vm + h.mean / vh) / (1.0 / vm + 1.0 / vh)).exp();
             let one_run = if h.n > 1 { h.m2 / (h.n.min(64) as f64 - 1.0) } else { 0.0 };
             spread = (1.0 / (1.0 / vm + 1.0 / vh) + one_run.min(0.04)).sqrt();
             evidence.exact = h.n;
@@ -218,8 +250,8 @@ impl Model {
                 evidence.extrapolated = false;
             }
         }
-        let mean = ln.exp() * speed;
-        let factor = (t90(dof) * spread).min(WIDEST).exp();
+        let mean = mean * speed;
+        let factor = (t90 * spread).min(WIDEST).exp();
         let launch = (p.launch / p.seconds).min(1.0) * mean;
         Estimate {
             mean: Seconds(mean),
@@ -247,8 +279,8 @@ impl Model {
         if !(seconds > 0.0 && seconds.is_finite()) {
             return;
         }
-        let key = CellKey::of(variant, w);
-        let at = coordinates(w);
+        let subject = Subject::of(w, hash);
+        let (key, at) = (subject.cell(variant), subject.at);
         self.add(key.pool(), &at, terms, seconds, weight);
         self.add(key, &at, terms, seconds, weight);
         if weight >= 1.0 {
@@ -269,12 +301,12 @@ impl Model {
         self.changes
     }
 
-    fn add(&mut self, key: CellKey, at: &Coordinates, terms: &Terms, seconds: f64, weight: f64) {
+    fn add(&mut self, key: CellKey, at: &Corners, terms: &Terms, seconds: f64, weight: f64) {
         self.changes += 1;
-        if let Some((fit, cell)) = self.fit(&key)
+        if let Some((fitted, cell)) = self.fit(&key)
             && cell.settled
         {
-            let residual = (seconds / fit.predict(terms).seconds).ln();
+            let residual = (seconds / fitted.fit.predict(terms).seconds).ln();
             if let Some(cell) = self.cells.get_mut(&key) {
                 cell.local.add(at, residual, weight);
                 cell.stats.samples += 1;
@@ -288,19 +320,19 @@ impl Model {
         cell.stats.add(terms, seconds, weight);
         cell.fit = OnceLock::new();
         if self.samples.len() < SAMPLES {
-            self.samples.push(Sample { key, at: *at, terms: *terms, seconds, weight });
+            self.samples.push(Sample { key, at: at.clone(), terms: *terms, seconds, weight });
         }
     }
 
-    fn fit(&self, key: &CellKey) -> Option<(&Fit, &Cell)> {
+    fn fit(&self, key: &CellKey) -> Option<(&Fitted, &Cell)> {
         let cell = self.cells.get(key)?;
         let fit = cell.fit.get_or_init(|| {
             let belief = match key.op.and_then(|_| self.fit(&key.pool())) {
-                Some((pool, _)) => Belief::from_pool(pool),
+                Some((pool, _)) => Belief::from_pool(&pool.fit),
                 None if key.class == OpClass::Custom => Belief::unknown(),
                 None => Belief::prior(),
             };
-            Fit::new(&cell.stats, &belief)
+            Fitted::new(Fit::new(&cell.stats, &belief), cell.stats.range)
         });
         Some((fit, cell))
     }
@@ -313,7 +345,7 @@ impl Model {
             cell.settled = cell.stats.samples >= SETTLED_FROM;
         }
         for s in std::mem::take(&mut self.samples) {
-            let Some((fit, true)) = self.fit(&s.key).map(|(f, c)| (f, c.settled)) else {
+            let Some((fit, true)) = self.fit(&s.key).map(|(f, c)| (&f.fit, c.settled)) else {
                 self.samples.push(s);
                 continue;
             };
@@ -432,7 +464,7 @@ pub fn coordinates(w: &Workload) -> Coordinates {
     }
 }
 
-fn prior_fit() -> &'static Fit {
-    static FIT: OnceLock<Fit> = OnceLock::new();
-    FIT.get_or_init(|| Fit::new(&Stats::default(), &Belief::prior()))
+fn prior_fit() -> &'static Fitted {
+    static FIT: OnceLock<Fitted> = OnceLock::new();
+    FIT.get_or_init(|| Fitted::new(Fit::new(&Stats::default(), &Belief::prior()), None))
 }

@@ -18,6 +18,7 @@ pub struct Terms {
 
 impl Terms {
     /// Work that starts with a launch of this many seconds.
+    #[inline]
     pub fn launch(seconds: f64) -> Terms {
         let mut t = Terms { seconds: [0.0; MAX_TERMS], len: 1, launch: 1 };
         t.seconds[0] = seconds;
@@ -25,6 +26,7 @@ impl Terms {
     }
 
     /// With one more term. Terms beyond [`MAX_TERMS`] add to the last.
+    #[inline]
     pub fn and(mut self, seconds: f64) -> Terms {
         if (self.len as usize) < MAX_TERMS {
             self.seconds[self.len as usize] = seconds;
@@ -36,16 +38,19 @@ impl Terms {
     }
 
     /// Seconds per term at prior rates.
+    #[inline]
     pub fn seconds(&self) -> &[f64] {
         &self.seconds[..self.len as usize]
     }
 
     /// All terms together at prior rates.
+    #[inline]
     pub fn total(&self) -> f64 {
         self.seconds().iter().sum()
     }
 
     /// The leading terms that are launch cost.
+    #[inline]
     pub fn launch_terms(&self) -> usize {
         self.launch as usize
     }

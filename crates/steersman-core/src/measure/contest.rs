@@ -112,6 +112,7 @@ fn sample(rig: &mut dyn Rig, s: &mut Series, least: Duration) -> Result<(f64, Ra
         }
     }
     let (took, clean) = run(s.batch)?;
+    let clean = clean && (s.variant.params.threads <= 1 || rig.quiet());
     Ok((took / s.batch as f64, if clean { Ran::Clean } else { Ran::Disturbed }))
 }
 

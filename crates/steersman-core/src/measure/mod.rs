@@ -19,4 +19,13 @@ pub trait Rig: Send {
 
     /// Runs the variant and the reference on the same operands and compares: an error says how they differ.
     fn check(&mut self, variant: Variant) -> Result<(), String>;
+
+    /// Whether the machine is undisturbed as far as can be told: asked after every sample of a parallel variant,
+    /// and one taken otherwise is marked, not trusted.
+    fn quiet(&mut self) -> bool {
+        true
+    }
+
+    /// Takes the present for undisturbed: it has gone on too long to wait.
+    fn accept(&mut self) {}
 }

@@ -3,6 +3,7 @@
 use super::{Choice, Exploration, Policy, Query, confidence};
 use crate::cost::{Estimate, Source, normal_cdf};
 use crate::log::ReasonCode;
+use smallvec::SmallVec;
 
 /// Share of its relative spread that a candidate's time is raised by when choosing.
 const CAUTION: f64 = 0.5;
@@ -29,12 +30,13 @@ impl Policy for Adaptive {
         };
         // The quickest of many uncertain guesses is the one most likely guessed too low: what is less sure has
         // to promise more. (Without this the worst-fitted kernels won too often.)
-        let mean =
-            |i: usize| q.candidates[i].estimate.mean.0 * (1.0 + CAUTION * q.candidates[i].estimate.spread);
-        let best =
-            (0..q.candidates.len()).filter(|&i| eligible(i)).min_by(|&i, &j| mean(i).total_cmp(&mean(j)));
-        let best = best.unwrap_or(default);
-        let limit = mean(best) * (1.0 + q.tie_band);
+        let cautious = |i: usize| {
+            let e = &q.candidates[i].estimate;
+            if eligible(i) { e.mean.0 * (1.0 + CAUTION * e.spread) } else { f64::INFINITY }
+        };
+        let mean: SmallVec<[f64; 24]> = (0..q.candidates.len()).map(cautious).collect();
+        let best = (0..mean.len()).min_by(|&i, &j| mean[i].total_cmp(&mean[j])).unwrap_or(default);
+        let limit = mean[best] * (1.0 + q.tie_band);
         let held = q
             .candidates
             .iter()
@@ -44,7 +46,7 @@ impl Policy for Adaptive {
             // in every process, and kinder to whatever else runs.
             .or_else(|| {
                 (0..q.candidates.len())
-                    .filter(|&i| eligible(i) && mean(i) <= limit)
+                    .filter(|&i| mean[i] <= limit)
                     .min_by_key(|&i| (q.candidates[i].variant.params.threads, i != best))
             });
         let index = held.unwrap_or(best);

@@ -6,6 +6,7 @@
 
 mod watchdog;
 
+use crate::candidate::{Candidate, Candidates};
 use crate::cost::Variant;
 use crate::engine::Engine;
 use crate::guard::Offence;
@@ -81,6 +82,9 @@ pub struct Report {
     pub interrupted: bool,
 }
 
+/// Share of the budget that may go by in disturbed spells before they are taken for how the machine is.
+const PATIENCE: f64 = 0.3;
+
 /// Workloads looked at to find the next: enough to find a good one, few enough to cost nothing.
 const LOOK: usize = 24;
 
@@ -97,24 +101,40 @@ pub fn calibrate(
     let mut watchdog = Watchdog::new();
     let mut checked: HashSet<(u16, &'static str, crate::dtype::DType)> = HashSet::new();
     let mut cursor = 0;
-    while !pending.is_empty() && started.elapsed() < how.budget {
+    // What was only timed on one thread, in a disturbed spell, and how long such spells have lasted.
+    let (mut half_done, mut disturbed) = (Vec::new(), Duration::ZERO);
+    while !(pending.is_empty() && half_done.is_empty()) && started.elapsed() < how.budget {
+        if pending.is_empty() {
+            pending.append(&mut half_done);
+        }
         let Some(at) = most_informative(engine, &pending, cursor, how.enough) else { break };
         cursor = cursor.wrapping_add(LOOK);
-        let w = pending.swap_remove(at).workload;
+        let wanted = pending.swap_remove(at);
+        let w = wanted.workload.clone();
+        let begun = Instant::now();
         let left = how.budget.saturating_sub(started.elapsed());
         let done = started.elapsed().as_secs_f64() / how.budget.as_secs_f64().max(1e-9);
         if progress(Progress { done: done.min(1.0), left, workload: &w }).is_break() {
             report.interrupted = true;
             break;
         }
-        let rig = match bench.rig(&w) {
+        let mut rig = match bench.rig(&w) {
             Ok(rig) => rig,
             Err(why) => {
                 report.skipped.push((w.to_string(), why));
                 continue;
             }
         };
-        let contenders = contenders(engine, &w);
+        let mut contenders = contenders(engine, &w);
+        let quiet = rig.quiet();
+        if quiet {
+            pending.append(&mut half_done);
+        } else if disturbed > how.budget.mul_f64(PATIENCE) {
+            rig.accept();
+        } else if contenders.iter().any(|v| v.params.threads > 1) {
+            contenders.retain(|v| v.params.threads == 1);
+            half_done.push(wanted);
+        }
         let unchecked: Vec<Variant> = contenders
             .iter()
             .copied()
@@ -142,6 +162,9 @@ pub fn calibrate(
                 put_away(engine, &mut report, variant, &w, Offence::Hung, why);
             }
         }
+        if !quiet {
+            disturbed += begun.elapsed();
+        }
     }
     engine.with_model_mut(|m| m.refit());
     report
@@ -155,17 +178,32 @@ fn put_away(engine: &Engine, report: &mut Report, v: Variant, w: &Workload, offe
 /// Short runs cost nothing to time, so that everyone is timed there: seconds.
 const SHORT: f64 = 1e-6;
 
-/// Candidates worth timing: all that are not known to be far behind.
+/// Runs this long cost so much that only those likely to win are timed.
+const LONG: f64 = 100e-6;
+/// How far behind the best a candidate may be thought and still be likely to win a long run.
+const LIKELY: f64 = 2.5;
+
+/// Candidates that may win.
+fn likely(all: &Candidates) -> impl Iterator<Item = &Candidate> {
+    let least = |time: fn(&Candidate) -> f64| all.iter().map(time).fold(f64::INFINITY, f64::min);
+    let (best, best_high) = (least(|c| c.estimate.mean.0), least(|c| c.estimate.high.0));
+    all.iter().filter(move |c| {
+        let e = &c.estimate;
+        e.low.0 <= best_high && (best < LONG || e.mean.0 <= LIKELY * best)
+    })
+}
+
+/// Candidates worth timing: those that may win, and where it costs nothing everyone.
 fn contenders(engine: &Engine, w: &Workload) -> Vec<Variant> {
     let all = engine.estimates(w);
-    let best_high = all.iter().map(|c| c.estimate.high.0).fold(f64::INFINITY, f64::min);
-    all.iter()
-        .filter(|c| {
-            let e = &c.estimate;
-            e.low.0 <= best_high * 1.2 || e.mean.0 < SHORT || e.evidence.samples < 3
-        })
-        .map(|c| c.variant)
-        .collect()
+    let mut wanted: Vec<Variant> = likely(&all).map(|c| c.variant).collect();
+    let cheap = |c: &&Candidate| {
+        c.estimate.mean.0 < SHORT || c.estimate.mean.0 < LONG && c.estimate.evidence.samples < 3
+    };
+    wanted.extend(all.iter().filter(cheap).map(|c| c.variant));
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted
 }
 
 /// Index of the pending workload with the most doubt per second, among a window of them.
@@ -180,9 +218,8 @@ fn most_informative(engine: &Engine, pending: &[Wanted], cursor: usize, enough: 
 /// Summed variance of the candidates that may win, for each second that timing them takes.
 fn score(engine: &Engine, w: &Workload) -> f64 {
     let all = engine.estimates(w);
-    let best_high = all.iter().map(|c| c.estimate.high.0).fold(f64::INFINITY, f64::min);
     let (mut doubt, mut cost) = (0.0, 300e-6);
-    for c in all.iter().filter(|c| c.estimate.low.0 <= best_high) {
+    for c in likely(&all) {
         doubt += c.estimate.spread.min(1.0).powi(2);
         cost += 4.0 * c.estimate.mean.0.max(30e-6);
     }

@@ -114,31 +114,37 @@ impl Workload {
     }
 
     /// What to compute.
+    #[inline]
     pub fn op(&self) -> Op {
         self.op
     }
 
     /// Its operands. Element-wise operands are already broadcast: stride 0 where they repeat.
+    #[inline]
     pub fn inputs(&self) -> &[Operand] {
         &self.inputs
     }
 
     /// Its result.
+    #[inline]
     pub fn output(&self) -> &Operand {
         &self.output
     }
 
     /// The loosest numeric class the caller allows.
+    #[inline]
     pub fn numerics(&self) -> NumericClass {
         self.numerics
     }
 
     /// The element type the arithmetic is about: that of the last operand (`where`'s first is bool).
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.inputs.last().map_or(self.output.dtype, |o| o.dtype)
     }
 
     /// Floating-point (or integer) operations a straightforward implementation makes.
+    #[inline]
     pub fn flops(&self) -> f64 {
         let out = self.output.elements() as f64;
         match self.op {
@@ -154,6 +160,7 @@ impl Workload {
     }
 
     /// Bytes that must move at least: each distinct input byte once, each output byte once.
+    #[inline]
     pub fn bytes(&self) -> f64 {
         let read: usize = self.inputs.iter().map(|o| o.distinct_bytes()).sum();
         (read + self.output.bytes()) as f64
@@ -171,6 +178,7 @@ impl Workload {
     }
 
     /// How the operands lie in memory.
+    #[inline]
     pub fn layout(&self) -> Layout {
         if matches!(self.op, Op::MatMul) {
             let plain = self.inputs.iter().all(|o| o.is_contiguous());
@@ -187,6 +195,7 @@ impl Workload {
     }
 
     /// Inner dimension of a matrix product (0 for other ops).
+    #[inline]
     pub fn matmul_k(&self) -> usize {
         match self.op {
             Op::MatMul => self.inputs[0].dims.last().copied().unwrap_or(0),
@@ -195,6 +204,7 @@ impl Workload {
     }
 
     /// `(batch, m, k, n)` of a matrix product.
+    #[inline]
     pub fn matmul_dims(&self) -> Option<(usize, usize, usize, usize)> {
         if self.op != Op::MatMul {
             return None;

@@ -78,16 +78,19 @@ impl Operand {
     }
 
     /// Number of elements.
+    #[inline]
     pub fn elements(&self) -> usize {
         self.dims.iter().product()
     }
 
     /// Bytes of all elements, each counted once.
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.elements() * self.dtype.size()
     }
 
     /// Number of dimensions.
+    #[inline]
     pub fn rank(&self) -> usize {
         self.dims.len()
     }
@@ -109,6 +112,7 @@ impl Operand {
     }
 
     /// Distinct bytes behind the elements: repeated (stride 0) dimensions count once.
+    #[inline]
     pub fn distinct_bytes(&self) -> usize {
         let distinct: usize =
             self.dims.iter().zip(&self.strides).map(|(&d, &s)| if s == 0 { d.min(1) } else { d }).product();

@@ -43,11 +43,9 @@ pub fn terms(w: &Workload, threads: usize, machine: &Machine, rate: Rate<'_>) ->
         .unwrap_or_else(|| (flops(w.op()) + extra) / (machine.peak(rate.isa, size) * rate.share))
         / threads as f64;
     let bytes = w.bytes();
-    let spread = machine.spread(bytes, threads);
     let mut terms = Terms::launch(CALL + machine.handoff(threads));
-    for (level, weight) in spread.into_iter().enumerate() {
-        let moving = bytes / machine.bandwidth(level, rate.traffic, threads);
-        terms = terms.and(weight * (n * element).max(moving));
+    for (weight, bandwidth) in machine.streams(bytes, rate.traffic, threads) {
+        terms = terms.and(weight * (n * element).max(bytes / bandwidth));
     }
     let strided = if w.layout() == Layout::Strided { n * GATHERED / threads as f64 } else { 0.0 };
     terms.and(strided)

@@ -144,10 +144,10 @@ impl Kernel for Product {
             _ => padded_flops(level, size, m, k, n),
         } * batch as f64;
         let element = if size == 8 { 8 } else { 4 };
-        let tiles = (m.div_ceil(8) * n.div_ceil(2 * level_lanes(level, element)) * batch) as f64;
-        let spread = machine.spread(w.bytes(), p.threads as usize);
+        let tiles = (m.div_ceil(8) * n.div_ceil(2 * level.vector_bytes() / element) * batch) as f64;
         let bytes = w.bytes();
-        let at = |i: usize| bytes * spread[i] / machine.bandwidth(i, Traffic::Read, p.threads as usize);
+        let at =
+            machine.streams(bytes, Traffic::Read, p.threads as usize).map(|(share, rate)| bytes * share / rate);
         let packs = match self.how {
             How::Packed(_) | How::GemmCrate | How::MatrixMultiply | How::Blas(_) | How::Amx => {
                 ((m * k + k * n) * batch * size) as f64 / 10e9 / threads
@@ -158,9 +158,9 @@ impl Kernel for Product {
             .and(padded / machine.peak(level.name(), element) / threads)
             .and(tiles * 4e-9 / threads)
             .and(packs)
-            .and(at(0) + at(1))
-            .and(at(2))
-            .and(at(3))
+            .and(at[0] + at[1])
+            .and(at[2])
+            .and(at[3])
     }
 
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
@@ -180,14 +180,6 @@ impl Kernel for Product {
                 d => Err(KernelError::Failed(format!("matmul of {d} was refused and run all the same"))),
             }
         }
-    }
-}
-
-fn level_lanes(level: Level, element: usize) -> usize {
-    match level {
-        Level::Baseline => 16 / element,
-        Level::Avx2 => 32 / element,
-        Level::Avx512 => 64 / element,
     }
 }
 

@@ -38,8 +38,8 @@ impl Kernel for ScalarKernel {
         let n = w.output().elements() as f64;
         let per = machine.rate(self.name(), w.op(), w.dtype()).unwrap_or(1e-9);
         let mut terms = Terms::launch(15e-9);
-        for (i, share) in machine.spread(w.bytes(), 1).into_iter().enumerate() {
-            let moved = 2.0 * w.dtype().size() as f64 / machine.bandwidth(i, Traffic::Copy, 1);
+        for (share, bandwidth) in machine.streams(w.bytes(), Traffic::Copy, 1) {
+            let moved = 2.0 * w.dtype().size() as f64 / bandwidth;
             terms = terms.and(n * share * per.max(moved));
         }
         let inner = w.output().dims.last().map_or(1, |n| *n).max(1) as f64;

@@ -72,8 +72,8 @@ impl Kernel for TiledKernel {
         let bytes = w.bytes();
         let traffic = if self.stores == Stores::Streaming { Traffic::Stream } else { Traffic::Copy };
         let mut terms = Terms::launch(15e-9 + machine.handoff(threads));
-        for (i, share) in machine.spread(bytes, threads).into_iter().enumerate() {
-            terms = terms.and(bytes * share / machine.bandwidth(i, traffic, threads));
+        for (share, bandwidth) in machine.streams(bytes, traffic, threads) {
+            terms = terms.and(bytes * share / bandwidth);
         }
         let (tiles, runs) = match Plan::of(w) {
             Some(Plan { around, core: Core::Matrix(m), .. }) => {
@@ -133,7 +133,7 @@ impl TiledKernel {
         input: Address,
         output: Address,
     ) -> bool {
-        let work = Work { plan, input, output };
+        let work = Work { plan, input, output, by_columns: threads > 1 && columns::<E>(plan) >= threads };
         let units = work.units::<E>();
         let some = |units: Range<usize>| {
             self.level.dispatch(Share::<E, STREAM> { work, units, of: PhantomData });
@@ -172,6 +172,9 @@ struct Work<'a> {
     plan: &'a Plan,
     input: Address,
     output: Address,
+    /// Blocks are counted along rows of the result, so that threads write to rows of their own. Where two
+    /// share them, every row has a cache line that both write: 75 µs for 197x799 f64, 39 on one thread.
+    by_columns: bool,
 }
 
 impl Work<'_> {
@@ -209,7 +212,11 @@ impl Work<'_> {
                     let (down, across) = blocks::<E>(m);
                     for unit in units {
                         let (from, to) = around.offset(unit / (down * across));
-                        let (i, j) = (unit % (down * across) / across, unit % across);
+                        let unit = unit % (down * across);
+                        let (i, j) = match self.by_columns {
+                            true => (unit % down, unit / down),
+                            false => (unit / across, unit % across),
+                        };
                         block::<I, E, STREAM>(&mut buffer, m, (i, j), x.offset(from), y.offset(to));
                     }
                 }
@@ -222,6 +229,14 @@ impl Work<'_> {
 /// Elements along a block's side.
 fn side<E: Element>() -> usize {
     BLOCK * LINE / size_of::<E>()
+}
+
+/// Blocks along the columns of a plan's matrix; 0 if it has none, or more around it to share out.
+fn columns<E: Element>(plan: &Plan) -> usize {
+    match plan.core {
+        Core::Matrix(m) if plan.around.count() == 1 => blocks::<E>(m).1,
+        _ => 0,
+    }
 }
 
 fn blocks<E: Element>(m: Matrix) -> (usize, usize) {

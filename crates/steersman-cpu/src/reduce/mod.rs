@@ -84,11 +84,10 @@ fn prior(w: &Workload, p: Params, machine: &Machine, name: &str, level: Level) -
     let size = input.dtype.size();
     let (n, bytes) = (input.elements() as f64, size as f64);
     let per = machine.rate(name, w.op(), input.dtype).unwrap_or(flops / machine.peak(level.name(), size));
-    let spread = machine.spread(input.distinct_bytes() as f64, threads);
+    let streams = machine.streams(input.distinct_bytes() as f64, Traffic::Read, threads);
     let mut terms = Terms::launch(20e-9 + machine.handoff(threads));
-    for (i, share) in spread.into_iter().enumerate() {
-        let read = bytes / machine.bandwidth(i, Traffic::Read, threads);
-        terms = terms.and(n * share * read.max(per / threads as f64));
+    for (share, bandwidth) in streams {
+        terms = terms.and(n * share * (bytes / bandwidth).max(per / threads as f64));
     }
     terms
 }

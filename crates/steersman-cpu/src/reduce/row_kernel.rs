@@ -1,7 +1,7 @@
 //! The kernel for outputs whose elements lie side by side.
 
 use super::choose::{Visit, choose};
-use super::rows::Rows;
+use super::rows::{Rows, blocks_from};
 use super::shape::{Inner, Loop, Loops, Shape};
 use super::{numerics, prior};
 use crate::context::Context;
@@ -59,8 +59,14 @@ impl Kernel for RowKernel {
     }
 
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
-        let rows = w.output().elements() as f64;
-        prior(w, p, machine, &self.name, self.level).and(rows * 2e-9 / p.threads.max(1) as f64)
+        let rows = w.output().elements();
+        let threads = p.threads.max(1) as f64;
+        let length = w.inputs()[0].elements() / rows.max(1);
+        // Rows from this length on are folded from several blocks, which have to be joined.
+        let blocked = length >= blocks_from(self.level, w.dtype().size());
+        prior(w, p, machine, &self.name, self.level)
+            .and(rows as f64 * 2e-9 / threads)
+            .and(if blocked { rows as f64 * 12e-9 / threads } else { 0.0 })
     }
 
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {

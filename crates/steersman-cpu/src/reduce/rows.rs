@@ -1,7 +1,7 @@
 //! Elements that lie side by side, many to one output.
 
 use super::fold::Fold;
-use crate::isa::Isa;
+use crate::isa::{Isa, Level};
 use std::hint::black_box;
 
 /// A reduction of runs of elements that lie side by side.
@@ -135,6 +135,13 @@ fn merge<F: Fold<W>, const W: usize>(f: F, a: [F::Lane; W], b: [F::Lane; W]) -> 
 /// The total of `n` elements at `x`.
 #[inline(always)]
 unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usize) -> F::Total {
+    // Setting up all blocks and joining them takes 12 ns, longer than so few elements in one register.
+    if F::PLAIN.is_none() && n < FEW * blocks_of::<I>() * W && n > 0 {
+        // SAFETY: the caller's promise, passed on; this is compiled for `I` and runs nowhere else.
+        if let Some(lane) = unsafe { f.tail::<I>(x, n) } {
+            return f.widen(f.total(), lane);
+        }
+    }
     // SAFETY: the caller's promise, passed on.
     let (total, at) = unsafe {
         match F::PLAIN {
@@ -155,6 +162,20 @@ unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usi
             None => f.join(total, rest::<I, F, W>(f, x, n, at)),
         }
     }
+}
+
+/// Elements, in steps of all blocks, below which blocks do not pay: each lane then takes at most 16.
+const FEW: usize = 2;
+
+/// Elements of this size in a row from which it is folded in blocks.
+pub(super) fn blocks_from(level: Level, size: usize) -> usize {
+    FEW * level.vector_bytes() / 8 * (64 / size.max(1))
+}
+
+/// Blocks of lanes in flight.
+#[inline(always)]
+fn blocks_of<I: Isa>() -> usize {
+    I::VECTOR_BYTES / 8
 }
 
 /// Elements a plain loop takes at least, and a multiple of which it takes.
@@ -188,7 +209,7 @@ unsafe fn plain<I: Isa, F: Fold<W>, const W: usize>(
 /// AVX2, 2 with SSE2 or NEON.
 #[inline(always)]
 unsafe fn blocks<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usize) -> (F::Total, usize) {
-    let blocks = I::VECTOR_BYTES / 8;
+    let blocks = blocks_of::<I>();
     if n < blocks * W {
         return (f.total(), 0);
     }

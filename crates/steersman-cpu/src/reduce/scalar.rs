@@ -48,8 +48,8 @@ impl Kernel for ScalarKernel {
         let n = input.elements() as f64;
         let per = machine.rate(self.name(), w.op(), input.dtype).unwrap_or(2e-9);
         let mut terms = Terms::launch(20e-9);
-        for (i, share) in machine.spread(input.distinct_bytes() as f64, 1).into_iter().enumerate() {
-            let read = input.dtype.size() as f64 / machine.bandwidth(i, Traffic::Read, 1);
+        for (share, bandwidth) in machine.streams(input.distinct_bytes() as f64, Traffic::Read, 1) {
+            let read = input.dtype.size() as f64 / bandwidth;
             terms = terms.and(n * share * per.max(read));
         }
         terms.and(w.output().elements() as f64 * 5e-9)

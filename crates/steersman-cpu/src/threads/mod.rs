@@ -22,10 +22,12 @@
 //! is through with its own part, the caller does too. Nothing is queued: a team that is busy is not waited for, the caller does the work alone
 //! and [`Outcome`] tells, so that the time it took is not taken for the parallel one.
 
+mod calm;
 mod gate;
 mod slot;
 mod team;
 
+pub use calm::Calm;
 pub use team::Team;
 
 /// How the parts of one [`Team::run`] were run.
