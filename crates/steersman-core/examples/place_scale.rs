@@ -1,7 +1,9 @@
-//! How long placing large graphs takes, and how the answer compares with keeping everything on one place.
+//! How long placing large graphs takes, and what the answer costs.
+//!
+//! Arguments: nodes, and GB/s of every link.
 //!
 //! ```sh
-//! cargo run --release -p steersman-core --example place_scale -- 10000
+//! cargo run --release -p steersman-core --example place_scale -- 10000 20
 //! ```
 
 use std::time::Instant;
@@ -38,16 +40,18 @@ impl Dice {
     }
 }
 
-fn build(shape: Shape, nodes: u32, places: &[Place]) -> Result<Graph, PlaceError> {
+fn build(shape: Shape, nodes: u32, places: &[Place], bandwidth: f64) -> Result<Graph, PlaceError> {
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
-    let link = Link { latency: Seconds(10e-6), bandwidth: 20e9, overlap: true };
+    let link = Link { latency: Seconds(10e-6), bandwidth, overlap: true };
     let mut graph = Graph::new(Links::new(places, |_, _| link)?);
     graph.leaf(&places[..1], Bytes(1 << 20))?;
     for n in 1..nodes {
         // Kernels of 1 to 1000 µs, on each place up to three times slower or quicker than on the next.
         let work = 1e-6 * 10f64.powf(dice.below(3000) as f64 / 1000.0);
-        let times: Vec<_> =
-            places.iter().map(|&p| (p, Seconds(work * 9f64.powf(dice.below(1000) as f64 / 1000.0)))).collect();
+        let times: Vec<_> = places
+            .iter()
+            .map(|&p| (p, Seconds(work * 9f64.powf(dice.below(1000) as f64 / 1000.0))))
+            .collect();
         graph.node(&times, &shape(&mut dice, n), Bytes(1 << dice.below(24)))?;
     }
     graph.want(NodeId(nodes - 1), places[0])?;
@@ -56,11 +60,16 @@ fn build(shape: Shape, nodes: u32, places: &[Place]) -> Result<Graph, PlaceError
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let nodes: u32 = std::env::args().nth(1).map_or(Ok(10_000), |n| n.parse())?;
-    let all: Vec<Place> = std::iter::once(Place::Host).chain((1..4).map(|i| Place::Device(DeviceId(i)))).collect();
-    println!("{nodes} nodes\n{:<16}{:>7}{:>12}{:>14}{:>14}{:>12}", "shape", "places", "time", "cost", "makespan", "method");
+    let bandwidth: f64 = std::env::args().nth(2).map_or(Ok(20.0), |n| n.parse())?;
+    let all: Vec<Place> =
+        std::iter::once(Place::Host).chain((1..4).map(|i| Place::Device(DeviceId(i)))).collect();
+    println!(
+        "{nodes} nodes\n{:<16}{:>7}{:>12}{:>14}{:>14}{:>12}",
+        "shape", "places", "time", "cost", "makespan", "method"
+    );
     for (name, shape) in SHAPES {
         for k in 2..=4 {
-            let graph = build(shape, nodes, &all[..k])?;
+            let graph = build(shape, nodes, &all[..k], bandwidth * 1e9)?;
             let started = Instant::now();
             let placement = graph.place();
             let took = Seconds::from(started.elapsed());

@@ -36,7 +36,7 @@ pub(super) fn search_with(problem: &Problem, window: usize) -> Labels {
 }
 
 /// Everything where it is cheapest, and for each place everything there that can be.
-fn starts(problem: &Problem) -> Vec<Labels> {
+pub(super) fn starts(problem: &Problem) -> Vec<Labels> {
     let cheapest = problem.cheapest();
     let gathered = |place: u8| {
         let at = |(v, &l): (usize, &u8)| if problem.allowed(v) >> place & 1 == 1 { place } else { l };
