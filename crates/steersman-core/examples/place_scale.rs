@@ -1,4 +1,4 @@
-//! How long placing large graphs takes, and what the answer costs.
+//! How long placing graphs takes (the best of three), and what the answer costs.
 //!
 //! Arguments: nodes, and GB/s of every link.
 //!
@@ -70,9 +70,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (name, shape) in SHAPES {
         for k in 2..=4 {
             let graph = build(shape, nodes, &all[..k], bandwidth * 1e9)?;
-            let started = Instant::now();
-            let placement = graph.place();
-            let took = Seconds::from(started.elapsed());
+            let mut took = Seconds(f64::INFINITY);
+            let mut placement = graph.place();
+            for _ in 0..3 {
+                let started = Instant::now();
+                placement = graph.place();
+                took = Seconds(took.0.min(started.elapsed().as_secs_f64()));
+            }
             let makespan = placement.schedule(&graph).makespan;
             let method = format!("{:?}", placement.method);
             println!("{name:<16}{k:>7}{took:>12}{:>14}{makespan:>14}{method:>12}", placement.cost);

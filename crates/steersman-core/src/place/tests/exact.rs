@@ -65,15 +65,31 @@ fn three_places_are_within_five_percent_by_moves_too_small_to_see_the_whole_grap
 }
 
 #[test]
-fn moves_come_within_one_percent_on_graphs_of_two_hundred_nodes() {
+fn moves_come_within_two_percent_on_graphs_of_two_hundred_nodes() {
     for seed in 0..40 {
-        let graph = random(seed, 200, 3 + seed as usize % 2, 3, 40);
-        let placement = graph.place();
-        assert_eq!(placement.method, Method::Elimination);
-        let problem = Problem::new(&graph);
-        let (found, least) = (problem.cost(&moves::search(&problem)), placement.cost.0);
-        assert!(within(found, least, 0.01), "seed {seed}: {found}, but {least} is possible");
+        let (found, least) = large(seed, 16);
+        assert!(within(found, least, 0.02), "seed {seed}: {found}, but {least} is possible");
     }
+}
+
+/// With small windows all three kinds of moves are needed: 26 misses; 41 or more without any one of them.
+#[test]
+fn each_kind_of_move_earns_its_place() {
+    let missed = |&seed: &u64| {
+        let (found, least) = large(2 * seed, 4);
+        !within(found, least, EXACT)
+    };
+    let misses = (0..200).filter(missed).count();
+    assert!(misses <= 30, "{misses} of 200 not at the least cost");
+}
+
+/// What moves find on three or four places (by the seed's parity), and the least there is.
+fn large(seed: u64, window: usize) -> (f64, f64) {
+    let graph = random(seed, 200, 3 + seed as usize % 2, 3, 40);
+    let placement = graph.place();
+    assert_eq!(placement.method, Method::Elimination);
+    let problem = Problem::new(&graph);
+    (problem.cost(&moves::search_with(&problem, window)), placement.cost.0)
 }
 
 #[test]
@@ -93,15 +109,15 @@ fn wide_graphs_go_to_the_cut_or_the_moves_and_beat_every_single_place() {
 #[test]
 fn a_cut_of_a_small_network_is_the_cheapest_of_all() {
     for seed in 1..200 {
-        let mut dice = Dice(seed * 7919);
+        let mut dice = Dice(seed * 0x9e37_79b9);
         let mut edges = Vec::new();
-        for _ in 0..18 {
-            let (a, b) = (dice.below(7) as u32, dice.below(7) as u32);
+        for _ in 0..24 {
+            let (a, b) = (dice.below(9) as u32, dice.below(9) as u32);
             if a != b {
-                edges.push((a, b, dice.below(20), dice.below(20)));
+                edges.push((a, b, dice.below(20), if dice.chance(10) { dice.below(20) } else { 0 }));
             }
         }
-        let mut network = Network::new(7);
+        let mut network = Network::new(9);
         edges.iter().for_each(|&(a, b, there, back)| network.edge(a, b, there, back));
         let price = |stays: &dyn Fn(u32) -> bool| -> u64 {
             let one = |a, b, c| if stays(a) && !stays(b) { c } else { 0 };
@@ -109,7 +125,17 @@ fn a_cut_of_a_small_network_is_the_cheapest_of_all() {
         };
         let cut = network.cut();
         assert!(cut[SOURCE as usize] && !cut[SINK as usize]);
-        let least = (0..32u32).map(|m| price(&|v| v == SOURCE || v != SINK && m >> (v - 2) & 1 == 1)).min();
+        let least = (0..128u32).map(|m| price(&|v| v == SOURCE || v != SINK && m >> (v - 2) & 1 == 1)).min();
         assert_eq!(Some(price(&|v| cut[v as usize])), least, "seed {seed}");
     }
+}
+
+#[test]
+fn flow_that_took_the_wrong_way_is_taken_back() {
+    // The short way fills 3 to the sink; the long way around to 3 must then free vertex 2 again.
+    let mut network = Network::new(6);
+    for (a, b) in [(SOURCE, 2), (2, 3), (3, SINK), (SOURCE, 4), (4, 5), (5, 3)] {
+        network.edge(a, b, 1, 0);
+    }
+    assert_eq!(network.cut(), [true, false, true, true, true, true]);
 }

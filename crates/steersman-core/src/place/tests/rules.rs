@@ -131,6 +131,7 @@ proptest! {
         let mut moved: Vec<_> = placement.transfers.iter().map(|t| (t.value, t.to)).collect();
         sum += placement.transfers.iter().map(|t| t.time.0).sum::<f64>();
         prop_assert!(within(sum, placement.cost.0, 1e-9), "parts {sum}, said {}", placement.cost.0);
+        prop_assert!(placement.transfers.iter().all(|t| t.from != t.to));
         moved.sort_unstable();
         moved.dedup();
         prop_assert_eq!(moved.len(), placement.transfers.len(), "a value moved twice to one place");
