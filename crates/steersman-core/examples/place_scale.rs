@@ -1,9 +1,9 @@
 //! How long placing graphs takes (the best of three), and what the answer costs.
 //!
-//! Arguments: nodes, and GB/s of every link.
+//! Arguments: nodes, GB/s of every link, the most places.
 //!
 //! ```sh
-//! cargo run --release -p steersman-core --example place_scale -- 10000 20
+//! cargo run --release -p steersman-core --example place_scale -- 10000 20 4
 //! ```
 
 use std::time::Instant;
@@ -61,14 +61,15 @@ fn build(shape: Shape, nodes: u32, places: &[Place], bandwidth: f64) -> Result<G
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let nodes: u32 = std::env::args().nth(1).map_or(Ok(10_000), |n| n.parse())?;
     let bandwidth: f64 = std::env::args().nth(2).map_or(Ok(20.0), |n| n.parse())?;
+    let places: u16 = std::env::args().nth(3).map_or(Ok(4), |n| n.parse())?;
     let all: Vec<Place> =
-        std::iter::once(Place::Host).chain((1..4).map(|i| Place::Device(DeviceId(i)))).collect();
+        std::iter::once(Place::Host).chain((1..places).map(|i| Place::Device(DeviceId(i)))).collect();
     println!(
         "{nodes} nodes\n{:<16}{:>7}{:>12}{:>14}{:>14}{:>12}",
         "shape", "places", "time", "cost", "makespan", "method"
     );
     for (name, shape) in SHAPES {
-        for k in 2..=4 {
+        for k in 2..=all.len() {
             let graph = build(shape, nodes, &all[..k], bandwidth * 1e9)?;
             let mut took = Seconds(f64::INFINITY);
             let mut placement = graph.place();

@@ -116,7 +116,10 @@ impl Model {
     fn sets(&self, readers: &[u32], always: u32, most: usize) -> Option<Vec<u32>> {
         let places = readers.iter().flat_map(|&r| &self.places[r as usize]).fold(0u32, |m, p| m | 1 << p);
         let open = places & !always;
-        if 1usize.checked_shl(open.count_ones()).is_none_or(|sets| sets > most) {
+        let widest = readers.iter().map(|&r| self.places[r as usize].len()).max().unwrap_or(1);
+        // Some reader's table would be refused later, when the tables had been made. Nor do choices name
+        // more states than 16 bits do.
+        if open.count_ones() > 16 || widest << open.count_ones() > most {
             return None;
         }
         // Counting downwards through the subsets of a set of bits.

@@ -32,8 +32,8 @@
 //! from where it was made, however many nodes read it there. Placement minimises that sum;
 //! [`Placement::schedule`] says how long it lasts when places and links work side by side.
 //!
-//! Methods, tried in this order: dynamic programming while the graph is narrow enough (chains and trees
-//! always are), a minimum cut for two places, moves by minimum cut and small dynamic programs beyond. The
+//! Methods, tried in this order: dynamic programming while the graph is narrow enough (chains, and trees in
+//! which each value has one reader, always are), a minimum cut for two places, moves by minimum cut and small dynamic programs beyond. The
 //! first two are exact. The same graph always gets the same answer. Memory limits of places are not
 //! modelled, nor is computing a value twice to save moving it.
 
@@ -149,7 +149,8 @@ fn solve(problem: &Problem) -> (Labels, Method) {
 
 /// How much of dynamic programming is worth it before the other methods are quicker. At 10,000 nodes (one
 /// Zen 4 core): a chain takes 11 ms, a residual network on four places 0.1 s, where a cut takes 15 to 170 ms
-/// and the moves 0.1 to 3 s. A chain or tree is never refused.
+/// and the moves 0.1 to 3 s. A chain or a tree
+/// of values with one reader is never refused.
 fn budget(places: usize, nodes: usize) -> Budget {
     let tree = places * places;
     let per_node = if places == 2 { 256 } else { 4096 };

@@ -19,8 +19,9 @@ const WINDOW: usize = 16;
 const NARROW: Budget = Budget { table: 1 << 10, total: 1 << 13 };
 /// More rounds than any graph tried has used; a bound all the same.
 const ROUNDS: usize = 20;
-/// Above so many nodes only the most promising start is improved.
-const MANY: usize = 1000;
+/// Nodes × pairs of places that may be gone through in all; decides how many starts are improved. All of
+/// them at 1,000 nodes and three places, only the most promising at 10,000.
+const EFFORT: usize = 50_000;
 
 pub(super) fn search(problem: &Problem) -> Labels {
     search_with(problem, WINDOW)
@@ -31,9 +32,8 @@ pub(super) fn search_with(problem: &Problem, window: usize) -> Labels {
     let mut starts: Vec<(f64, Labels)> =
         starts(problem).into_iter().map(|labels| (problem.cost(&labels), labels)).collect();
     starts.sort_by(|a, b| a.0.total_cmp(&b.0));
-    if problem.len() > MANY {
-        starts.truncate(1);
-    }
+    let places = problem.places() as usize;
+    starts.truncate((EFFORT / (problem.len() * places * places).max(1)).max(1));
     let ends = starts.into_iter().map(|(cost, labels)| improve(problem, cost, labels, window));
     ends.min_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(|| problem.cheapest(), |end| end.1)
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 /// What an elimination may take.
 #[derive(Clone, Copy)]
 pub(super) struct Budget {
-    /// Entries of the largest table; at most 2^16, the states a choice can name.
+    /// Entries of the largest table.
     pub(super) table: usize,
     /// Entries of all tables together.
     pub(super) total: usize,
