@@ -37,7 +37,7 @@
 //!
 //! The loop, room by room: [`workload`] (what is asked), [`candidate`] and [`kernel`] (who can do it),
 //! [`cost`] (what it will take), [`policy`] (which one), [`Engine`] (all of it together), [`measure`] and
-//! [`tune`] (learning on purpose), [`wisdom`] (remembering), [`log`] (saying why).
+//! [`tune`] (learning on purpose), [`place`] (a whole graph at once), [`wisdom`] (remembering), [`log`] (saying why).
 
 pub mod candidate;
 pub mod cost;
@@ -54,6 +54,7 @@ pub mod knobs;
 pub mod log;
 pub mod measure;
 pub mod op;
+pub mod place;
 pub mod policy;
 pub mod registry;
 pub mod sense;

@@ -58,6 +58,8 @@ struct Product {
 
 /// The variant of the packed product with blocks half as deep and half as high.
 const SHORT_BLOCKS: u16 = 1;
+/// Bytes of a page of memory, the least there is.
+const PAGE: usize = 4096;
 /// A tile's worth of rows or columns: parts of a split are whole tiles.
 const GRAIN: usize = 16;
 /// Results this small never outgrow the stack of the naive loop's cost; above it naive is not offered.
@@ -154,6 +156,11 @@ impl Kernel for Product {
             }
             _ => (m * batch) as f64 * 2e-9 / threads,
         };
+        // Read where it lies, a wide second operand has every piece of a row on another page.
+        let pages = match self.how {
+            How::Small(_) if n * size >= PAGE / 2 => tiles * k as f64 * 4e-9 / threads,
+            _ => 0.0,
+        };
         Terms::launch(20e-9 * batch.max(1) as f64 + machine.handoff(p.threads as usize))
             .and(padded / machine.peak(level.name(), element) / threads)
             .and(tiles * 4e-9 / threads)
@@ -161,6 +168,7 @@ impl Kernel for Product {
             .and(at[0] + at[1])
             .and(at[2])
             .and(at[3])
+            .and(pages)
     }
 
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {

@@ -2,66 +2,27 @@
 
 use super::choose::{Visit, choose};
 use super::columns::{Columns, TILE};
-use super::row_kernel::share;
 use super::rows::Rows;
 use super::shape::{Inner, Loop, Shape};
-use super::{numerics, prior};
-use crate::context::Context;
+use super::vector_kernel::{Call, VectorKernel, Way, share};
 use crate::isa::{Body, Isa, Level};
-use crate::threads::Team;
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use steersman_core::Op;
-use steersman_core::cost::{Machine, Terms};
-use steersman_core::{
-    Address, DeviceId, Io, Kernel, KernelError, NumericClass, ParamList, Params, Ran, Refusal, Workload,
-};
+use steersman_core::cost::Terms;
+use steersman_core::{Address, KernelError, Workload};
 
 /// Reduces columns, vectorised for one instruction set.
-pub(super) struct ColumnKernel {
-    name: String,
-    level: Level,
-    ctx: Context,
-}
+pub(super) type ColumnKernel = VectorKernel<ByColumns>;
 
-impl ColumnKernel {
-    pub fn new(ctx: &Context, level: Level) -> ColumnKernel {
-        ColumnKernel { name: format!("cpu/reduce-columns-{}", level.name()), level, ctx: ctx.clone() }
-    }
-}
+/// A tile of columns at a time.
+pub(super) struct ByColumns;
 
-impl Kernel for ColumnKernel {
-    fn name(&self) -> &str {
-        &self.name
-    }
+impl Way for ByColumns {
+    const NAME: &'static str = "columns";
+    const INNER: Inner = Inner::Column;
+    const OTHERWISE: &'static str = "the innermost axis is reduced over: a reduction of rows";
 
-    fn device(&self) -> DeviceId {
-        self.ctx.device
-    }
-
-    fn handles(&self, op: Op) -> bool {
-        matches!(op, Op::Reduce { .. })
-    }
-
-    fn numerics(&self, w: &Workload) -> NumericClass {
-        numerics(w)
-    }
-
-    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
-        match Shape::of(w).map(|s| s.inner) {
-            Some(Inner::Column) => Ok(()),
-            Some(Inner::Row) => Err(Refusal::new("the innermost axis is reduced over: a reduction of rows")),
-            Some(Inner::Scattered) => Err(Refusal::new("no axis has its elements side by side")),
-            None => Err(Refusal::new("not a reduction")),
-        }
-    }
-
-    fn params(&self, w: &Workload) -> ParamList {
-        self.ctx.thread_params(w)
-    }
-
-    fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
-        let threads = p.threads.max(1) as f64;
+    fn terms(prior: Terms, w: &Workload, _level: Level, threads: f64) -> Terms {
         let outputs = w.output().elements() as f64;
         let (tiles, lines) = match Shape::of(w) {
             Some(s) => {
@@ -70,38 +31,27 @@ impl Kernel for ColumnKernel {
             }
             None => (0.0, 0.0),
         };
-        prior(w, p, machine, &self.name, self.level)
-            .and((outputs * 1e-9 + tiles * 20e-9) / threads)
-            .and(lines * 3e-9 / threads)
+        prior.and((outputs * 1e-9 + tiles * 20e-9) / threads).and(lines * 3e-9 / threads)
     }
 
-    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+    unsafe fn run(w: &Workload, call: Call<'_>) -> Result<bool, KernelError> {
         let Some(shape) = Shape::of(w) else { return Err(KernelError::Failed("not a reduction".into())) };
-        let team = &*self.ctx.team;
-        let threads = p.threads as usize;
-        let call =
-            Call { shape: &shape, input: io.inputs[0], output: io.output, level: self.level, team, threads };
-        let clean = choose(shape.kind, w.dtype(), call)?;
-        Ok(if clean { Ran::Clean } else { Ran::Disturbed })
+        choose(shape.kind, w.dtype(), Job { call, shape: &shape })
     }
 }
 
-struct Call<'a> {
+struct Job<'a> {
+    call: Call<'a>,
     shape: &'a Shape,
-    input: Address,
-    output: Address,
-    level: Level,
-    team: &'a Team,
-    threads: usize,
 }
 
 /// Threads that can share one tile's rows.
 const SHARERS: usize = 8;
 
-impl Visit for Call<'_> {
+impl Visit for Job<'_> {
     #[inline]
     fn visit<J: Rows + Columns>(self, job: J) -> bool {
-        let Call { shape, input, output, level, team, threads } = self;
+        let Job { call: Call { input, output, level, team, threads }, shape } = self;
         let (outer, n) = (shape.kept.count(), shape.last.n);
         let all = Band {
             job,

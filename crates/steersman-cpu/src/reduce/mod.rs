@@ -37,6 +37,7 @@ mod rows;
 mod scalar;
 mod shape;
 mod variance;
+mod vector_kernel;
 mod walk;
 mod wide;
 

@@ -3,92 +3,44 @@
 use super::choose::{Visit, choose};
 use super::rows::{Rows, blocks_from};
 use super::shape::{Inner, Loop, Loops, Shape};
-use super::{numerics, prior};
-use crate::context::Context;
+use super::vector_kernel::{Call, VectorKernel, Way, share};
 use crate::isa::{Body, Isa, Level};
-use crate::threads::Team;
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use steersman_core::Op;
-use steersman_core::cost::{Machine, Terms};
-use steersman_core::{
-    Address, Axes, DeviceId, Io, Kernel, KernelError, NumericClass, ParamList, Params, Ran, Refusal, Workload,
-};
+use steersman_core::cost::Terms;
+use steersman_core::{Address, Axes, KernelError, Op, Workload};
 
 /// Reduces rows, vectorised for one instruction set.
-pub(super) struct RowKernel {
-    name: String,
-    level: Level,
-    ctx: Context,
-}
+pub(super) type RowKernel = VectorKernel<ByRows>;
 
-impl RowKernel {
-    pub fn new(ctx: &Context, level: Level) -> RowKernel {
-        RowKernel { name: format!("cpu/reduce-rows-{}", level.name()), level, ctx: ctx.clone() }
-    }
-}
+/// Row after row.
+pub(super) struct ByRows;
 
-impl Kernel for RowKernel {
-    fn name(&self) -> &str {
-        &self.name
-    }
+impl Way for ByRows {
+    const NAME: &'static str = "rows";
+    const INNER: Inner = Inner::Row;
+    const OTHERWISE: &'static str = "the innermost axis is kept: a reduction of columns";
 
-    fn device(&self) -> DeviceId {
-        self.ctx.device
-    }
-
-    fn handles(&self, op: Op) -> bool {
-        matches!(op, Op::Reduce { .. })
-    }
-
-    fn numerics(&self, w: &Workload) -> NumericClass {
-        numerics(w)
-    }
-
-    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
-        match Shape::of(w).map(|s| s.inner) {
-            Some(Inner::Row) => Ok(()),
-            Some(Inner::Column) => Err(Refusal::new("the innermost axis is kept: a reduction of columns")),
-            Some(Inner::Scattered) => Err(Refusal::new("no axis has its elements side by side")),
-            None => Err(Refusal::new("not a reduction")),
-        }
-    }
-
-    fn params(&self, w: &Workload) -> ParamList {
-        self.ctx.thread_params(w)
-    }
-
-    fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
+    fn terms(prior: Terms, w: &Workload, level: Level, threads: f64) -> Terms {
         let rows = w.output().elements();
-        let threads = p.threads.max(1) as f64;
-        let length = w.inputs()[0].elements() / rows.max(1);
         // Rows from this length on are folded from several blocks, which have to be joined.
-        let blocked = length >= blocks_from(self.level, w.dtype().size());
-        prior(w, p, machine, &self.name, self.level)
-            .and(rows as f64 * 2e-9 / threads)
-            .and(if blocked { rows as f64 * 12e-9 / threads } else { 0.0 })
+        let blocked = w.inputs()[0].elements() / rows.max(1) >= blocks_from(level, w.dtype().size());
+        let rows = rows as f64 / threads;
+        prior.and(rows * 2e-9).and(if blocked { rows * 12e-9 } else { 0.0 })
     }
 
-    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+    unsafe fn run(w: &Workload, call: Call<'_>) -> Result<bool, KernelError> {
         let Op::Reduce { kind, axes } = w.op() else {
             return Err(KernelError::Failed("not a reduction".into()));
         };
-        let call = Call {
-            input: io.inputs[0],
-            output: io.output,
-            level: self.level,
-            team: &self.ctx.team,
-            threads: p.threads as usize,
-        };
-        let clean = match dense(w, axes) {
+        match dense(w, axes) {
             // Most reductions are such; half a kibibyte of loops takes longer to set up than a short row.
             Some((rows, n)) => choose(kind, w.dtype(), Job { call, places: Places::dense(rows, n) }),
             None => match Shape::of(w) {
                 Some(shape) => choose(kind, w.dtype(), Job { call, places: Places::of(&shape) }),
-                None => return Err(KernelError::Failed("not a reduction".into())),
+                None => Err(KernelError::Failed("not a reduction".into())),
             },
-        }?;
-        Ok(if clean { Ran::Clean } else { Ran::Disturbed })
+        }
     }
 }
 
@@ -152,14 +104,6 @@ impl<'a> Places<'a> {
     }
 }
 
-struct Call<'a> {
-    input: Address,
-    output: Address,
-    level: Level,
-    team: &'a Team,
-    threads: usize,
-}
-
 struct Job<'a> {
     call: Call<'a>,
     places: Places<'a>,
@@ -214,12 +158,6 @@ impl<P> Slots<P> {
     fn first(&self) -> *mut MaybeUninit<P> {
         self.0
     }
-}
-
-/// The part-th of `parts` nearly equal ranges of `0..n`.
-pub(super) fn share(n: usize, parts: usize, part: usize) -> Range<usize> {
-    let at = |k: usize| (n as u128 * k as u128 / parts as u128) as usize;
-    at(part)..at(part + 1)
 }
 
 /// Where what is known of a row goes.

@@ -1,0 +1,107 @@
+//! What the vectorised kernels for rows and for columns have in common: all but the way they go through
+//! memory, which is a [`Way`].
+
+use super::shape::{Inner, Shape};
+use super::{numerics, prior};
+use crate::context::Context;
+use crate::isa::Level;
+use crate::threads::Team;
+use std::marker::PhantomData;
+use std::ops::Range;
+use steersman_core::cost::{Machine, Terms};
+use steersman_core::{
+    Address, DeviceId, Io, Kernel, KernelError, NumericClass, Op, ParamList, Params, Ran, Refusal, Workload,
+};
+
+/// A way through memory.
+pub(super) trait Way: Send + Sync + 'static {
+    /// What it is called in the kernel's name.
+    const NAME: &'static str;
+    /// The innermost loop it is for.
+    const INNER: Inner;
+    /// Why it does not take elements that lie side by side the other way.
+    const OTHERWISE: &'static str;
+
+    /// `prior` and what this way takes beyond it.
+    fn terms(prior: Terms, w: &Workload, level: Level, threads: f64) -> Terms;
+
+    /// Reduces; answers whether as many threads took part as were asked.
+    ///
+    /// # Safety
+    /// As for [`Kernel::run`]; and the call's level must be present.
+    unsafe fn run(w: &Workload, call: Call<'_>) -> Result<bool, KernelError>;
+}
+
+/// One run of a kernel.
+pub(super) struct Call<'a> {
+    pub input: Address,
+    pub output: Address,
+    pub level: Level,
+    pub team: &'a Team,
+    pub threads: usize,
+}
+
+/// Reduces in one way, vectorised for one instruction set.
+pub(super) struct VectorKernel<W> {
+    name: String,
+    level: Level,
+    ctx: Context,
+    way: PhantomData<W>,
+}
+
+impl<W: Way> VectorKernel<W> {
+    pub fn new(ctx: &Context, level: Level) -> VectorKernel<W> {
+        let name = format!("cpu/reduce-{}-{}", W::NAME, level.name());
+        VectorKernel { name, level, ctx: ctx.clone(), way: PhantomData }
+    }
+}
+
+impl<W: Way> Kernel for VectorKernel<W> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn device(&self) -> DeviceId {
+        self.ctx.device
+    }
+
+    fn handles(&self, op: Op) -> bool {
+        matches!(op, Op::Reduce { .. })
+    }
+
+    fn numerics(&self, w: &Workload) -> NumericClass {
+        numerics(w)
+    }
+
+    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
+        match Shape::of(w).map(|s| s.inner) {
+            Some(inner) if inner == W::INNER => Ok(()),
+            Some(Inner::Scattered) => Err(Refusal::new("no axis has its elements side by side")),
+            Some(_) => Err(Refusal::new(W::OTHERWISE)),
+            None => Err(Refusal::new("not a reduction")),
+        }
+    }
+
+    fn params(&self, w: &Workload) -> ParamList {
+        self.ctx.thread_params(w)
+    }
+
+    fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
+        let prior = prior(w, p, machine, &self.name, self.level);
+        W::terms(prior, w, self.level, p.threads.max(1) as f64)
+    }
+
+    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let (level, team, threads) = (self.level, &*self.ctx.team, p.threads as usize);
+        let call = Call { input: io.inputs[0], output: io.output, level, team, threads };
+        // SAFETY: passed on from the caller; there are kernels only for levels that are present.
+        let clean = unsafe { W::run(w, call) }?;
+        Ok(if clean { Ran::Clean } else { Ran::Disturbed })
+    }
+}
+
+/// The part-th of `parts` nearly equal ranges of `0..n`.
+pub(super) fn share(n: usize, parts: usize, part: usize) -> Range<usize> {
+    let at = |k: usize| (n as u128 * k as u128 / parts as u128) as usize;
+    at(part)..at(part + 1)
+}
