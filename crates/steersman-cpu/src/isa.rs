@@ -102,6 +102,11 @@ impl Level {
         }
     }
 
+    /// Operations per second in f32 of an ordinary core of 2020, to rank levels by before anything was probed.
+    pub fn assumed_peak(self) -> f64 {
+        2.5e9 * self.vector_bytes() as f64 / if self == Level::Baseline { 2.0 } else { 1.0 }
+    }
+
     /// Whether this CPU can run code of this level. Cached by `std`: a load and a mask.
     pub fn available(self) -> bool {
         match self {

@@ -42,7 +42,6 @@ pub struct Machine {
 /// the first samples override; never shown as a measurement.
 const ASSUMED_BANDWIDTH: [f64; 4] = [150e9, 60e9, 25e9, 10e9];
 const ASSUMED_CAPACITY: [u64; 3] = [32 << 10, 1 << 20, 16 << 20];
-const ASSUMED_PEAK: f64 = 30e9;
 const ASSUMED_HANDOFF: f64 = 2e-6;
 
 /// How a kernel moves bytes, for the bandwidth that applies.
@@ -100,10 +99,11 @@ impl Machine {
         })
     }
 
-    /// Operations per second of one core with this instruction set on elements of this many bytes.
+    /// Operations per second of one core with this instruction set on elements of this many bytes; `assumed` for
+    /// f32 where nothing was probed.
     #[inline]
-    pub fn peak(&self, isa: &str, element: usize) -> f64 {
-        let f32_rate = self.peak_f32.get(isa).copied().unwrap_or(ASSUMED_PEAK);
+    pub fn peak(&self, isa: &str, element: usize, assumed: f64) -> f64 {
+        let f32_rate = self.peak_f32.get(isa).copied().unwrap_or(assumed);
         f32_rate * 4.0 / element.max(1) as f64
     }
 

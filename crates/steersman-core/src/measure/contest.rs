@@ -80,6 +80,9 @@ pub fn contest(
 /// Runs this long (seconds) work on more than any cache holds: a run before them warms nothing.
 const LONG: f64 = 1e-3;
 
+/// Parallel runs this long (seconds) are hardly touched by how far apart cores are, and too dear to lose.
+pub(crate) const UNMOVED: f64 = 100e-6;
+
 /// Runs before a sample at most, until one is undisturbed.
 const WAKE: usize = 24;
 
@@ -112,8 +115,9 @@ fn sample(rig: &mut dyn Rig, s: &mut Series, least: Duration) -> Result<(f64, Ra
         }
     }
     let (took, clean) = run(s.batch)?;
-    let clean = clean && (s.variant.params.threads <= 1 || rig.quiet());
-    Ok((took / s.batch as f64, if clean { Ran::Clean } else { Ran::Disturbed }))
+    let took = took / s.batch as f64;
+    let clean = clean && (s.variant.params.threads <= 1 || took > UNMOVED || rig.quiet());
+    Ok((took, if clean { Ran::Clean } else { Ran::Disturbed }))
 }
 
 /// The text of a panic.

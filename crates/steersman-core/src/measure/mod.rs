@@ -6,6 +6,7 @@
 mod contest;
 mod series;
 
+pub(crate) use contest::UNMOVED;
 pub use contest::{Contest, contest};
 pub use series::Series;
 

@@ -10,7 +10,7 @@ use crate::candidate::{Candidate, Candidates};
 use crate::cost::Variant;
 use crate::engine::Engine;
 use crate::guard::Offence;
-use crate::measure::{Contest, Rig};
+use crate::measure::{Contest, Rig, UNMOVED};
 use crate::workload::Workload;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -131,7 +131,7 @@ pub fn calibrate(
             pending.append(&mut half_done);
         } else if disturbed > how.budget.mul_f64(PATIENCE) {
             rig.accept();
-        } else if contenders.iter().any(|v| v.params.threads > 1) {
+        } else if contenders.iter().any(|v| v.params.threads > 1) && !is_long(engine, &w) {
             contenders.retain(|v| v.params.threads == 1);
             half_done.push(wanted);
         }
@@ -178,10 +178,14 @@ fn put_away(engine: &Engine, report: &mut Report, v: Variant, w: &Workload, offe
 /// Short runs cost nothing to time, so that everyone is timed there: seconds.
 const SHORT: f64 = 1e-6;
 
-/// Runs this long cost so much that only those likely to win are timed.
+/// Runs this long (seconds) cost so much that only those likely to win are timed.
 const LONG: f64 = 100e-6;
 /// How far behind the best a candidate may be thought and still be likely to win a long run.
 const LIKELY: f64 = 2.5;
+
+fn is_long(engine: &Engine, w: &Workload) -> bool {
+    engine.estimates(w).iter().all(|c| c.estimate.mean.0 > UNMOVED)
+}
 
 /// Candidates that may win.
 fn likely(all: &Candidates) -> impl Iterator<Item = &Candidate> {

@@ -1,5 +1,6 @@
 //! What element-wise kernels count: a call, and elements at each memory level.
 
+use crate::isa::Level;
 use steersman_core::cost::{Machine, Terms, Traffic};
 use steersman_core::{DType, Layout, Op, Workload};
 
@@ -9,12 +10,20 @@ const CALL: f64 = 25e-9;
 /// 4 MB on a Zen 4.
 const GATHERED: f64 = 0.8e-9;
 
+/// Seconds to begin another run of elements where operands are not one: 1 to 2 ns for a row of a few elements.
+const RUN: f64 = 1.5e-9;
+
+/// Elements of the innermost dimension.
+fn last(w: &Workload) -> f64 {
+    w.output().dims.last().map_or(1.0, |&n| n as f64)
+}
+
 /// How a kernel's elements are counted.
 pub struct Rate<'a> {
     /// The name its measured rates go by.
     pub kernel: &'a str,
     /// The instruction set whose peak stands in where none was measured.
-    pub isa: &'a str,
+    pub level: Level,
     /// How many of that instruction set's lanes it uses: 1, or less for one element at a time.
     pub share: f64,
     /// How results reach memory.
@@ -31,7 +40,7 @@ pub fn flops(op: Op) -> f64 {
     }
 }
 
-/// A call, then elements by memory level (L1, L2, L3, main), then strided elements.
+/// A call, then elements by memory level (L1, L2, L3, main), then strided elements, then runs of elements.
 pub fn terms(w: &Workload, threads: usize, machine: &Machine, rate: Rate<'_>) -> Terms {
     let n = w.output().elements() as f64;
     let dtype = w.dtype();
@@ -40,13 +49,15 @@ pub fn terms(w: &Workload, threads: usize, machine: &Machine, rate: Rate<'_>) ->
     let (extra, size) = if half { (6.0 * (w.inputs().len() + 1) as f64, 4) } else { (0.0, dtype.size()) };
     let element = machine
         .rate(rate.kernel, w.op(), dtype)
-        .unwrap_or_else(|| (flops(w.op()) + extra) / (machine.peak(rate.isa, size) * rate.share))
+        .unwrap_or_else(|| (flops(w.op()) + extra) / (machine.peak(rate.level.name(), size, rate.level.assumed_peak()) * rate.share))
         / threads as f64;
     let bytes = w.bytes();
     let mut terms = Terms::launch(CALL + machine.handoff(threads));
     for (weight, bandwidth) in machine.streams(bytes, rate.traffic, threads) {
         terms = terms.and(weight * (n * element).max(bytes / bandwidth));
     }
-    let strided = if w.layout() == Layout::Strided { n * GATHERED / threads as f64 } else { 0.0 };
-    terms.and(strided)
+    let (layout, threads) = (w.layout(), threads as f64);
+    let strided = if layout == Layout::Strided { n * GATHERED / threads } else { 0.0 };
+    let runs = if layout == Layout::Contiguous { 0.0 } else { n / last(w).max(1.0) };
+    terms.and(strided).and(runs * RUN / threads)
 }

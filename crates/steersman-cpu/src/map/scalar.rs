@@ -46,7 +46,7 @@ impl Kernel for Scalar {
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
         // One lane of four, and a call per element that no other work hides.
         let share = 1.0 / (4.0 + 40.0 / cost::flops(w.op()));
-        let rate = Rate { kernel: self.name(), isa: Level::Baseline.name(), share, traffic: Traffic::Copy };
+        let rate = Rate { kernel: self.name(), level: Level::Baseline, share, traffic: Traffic::Copy };
         cost::terms(w, p.threads.into(), machine, rate)
     }
 

@@ -188,7 +188,7 @@ impl Kernel for Simd {
 
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
         let traffic = if self.stream { Traffic::Stream } else { Traffic::Copy };
-        let rate = Rate { kernel: &self.rates, isa: self.level.name(), share: 1.0, traffic };
+        let rate = Rate { kernel: &self.rates, level: self.level, share: 1.0, traffic };
         cost::terms(w, p.threads.into(), machine, rate)
     }
 
