@@ -190,7 +190,7 @@ impl Runtime {
         let inner = &*self.inner;
         let decision = inner.engine.decide(w)?;
         // SAFETY: passed on.
-        unsafe { inner.run_decided(w, decision, Io { inputs, output }) }
+        unsafe { inner.run_decided(w, decision, Io::new(inputs, output)) }
     }
 
     /// Runs a workload on contiguous bytes in host memory; `forced` names the variant, else the engine decides.
@@ -228,7 +228,7 @@ impl Runtime {
         let mut result = inner.cpu.memory.take(output.len().max(1)).map_err(memory)?;
         result.as_uninit_mut().fill(std::mem::MaybeUninit::new(0));
         let addresses: Vec<Address> = blocks.iter().map(|b| Address::host(b.as_ptr())).collect();
-        let io = Io { inputs: &addresses, output: Address::host(result.as_mut_ptr()) };
+        let io = Io::new(&addresses, Address::host(result.as_mut_ptr()));
         let decision = match forced {
             Some(v) => inner.engine.judge(w)?.with_variant(v),
             None => inner.engine.decide(w)?,
@@ -305,7 +305,7 @@ impl Inner {
             self.engine.quarantine(decision.variant().kernel, w, offence, why.clone());
             self.tracker.failed(self.usage(w, &decision, &name));
             self.note(w, &decision, None, Some(format!("{name} was put into quarantine: {why}")));
-            if io.inputs.contains(&io.output) {
+            if io.in_place() {
                 return Err(Error::HalfDone { workload: w.to_string(), kernel: name, why });
             }
             last = Some(why);

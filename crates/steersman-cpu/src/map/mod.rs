@@ -9,7 +9,8 @@
 //! let w: Workload = "add f32 3 1".parse()?;
 //! let (a, b, mut sum) = ([1.0f32, 2.0, 3.0], [10.0f32], [0.0f32; 3]);
 //! for kernel in map::kernels(&ctx).iter().filter(|k| k.supports(&w).is_ok()) {
-//!     let io = Io { inputs: &[Address::host(&a), Address::host(&b)], output: Address::host(&mut sum) };
+//!     let inputs = [Address::host(&a), Address::host(&b)];
+//!     let io = Io::new(&inputs, Address::host(&mut sum));
 //!     // SAFETY: the arrays have the workload's shapes.
 //!     unsafe { kernel.run(&w, Params::SERIAL, io) }.unwrap();
 //!     assert_eq!(sum, [11.0, 12.0, 13.0], "{}", kernel.name());

@@ -9,7 +9,8 @@
 //! let w: Workload = "sum f32 2x3 axis=1".parse()?;
 //! let (x, mut sums) = ([1f32, 2.0, 3.0, 4.0, 5.0, 6.0], [0f32; 2]);
 //! for kernel in reduce::kernels(&ctx).iter().filter(|k| k.supports(&w).is_ok()) {
-//!     let io = Io { inputs: &[Address::host(x.as_ptr())], output: Address::host(sums.as_mut_ptr()) };
+//!     let inputs = [Address::host(x.as_ptr())];
+//!     let io = Io::new(&inputs, Address::host(sums.as_mut_ptr()));
 //!     // SAFETY: both arrays are as large as the workload says.
 //!     unsafe { kernel.run(&w, Params::SERIAL, io)? };
 //!     assert_eq!(sums, [6.0, 15.0]);

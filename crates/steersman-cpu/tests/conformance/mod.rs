@@ -30,7 +30,7 @@ pub fn inputs(w: &Workload, random: &mut Random) -> Vec<Memory> {
 pub fn run(kernel: &dyn Kernel, w: &Workload, p: Params, inputs: &[Memory]) -> Result<Memory, String> {
     let mut out = Memory::marked(w.output());
     let addresses: Vec<Address> = inputs.iter().map(Memory::address).collect();
-    let io = Io { inputs: &addresses, output: out.address_mut() };
+    let io = Io::new(&addresses, out.address_mut());
     // SAFETY: memory was made for these operands and the caller has asked `supports`.
     unsafe { kernel.run(w, p, io) }.map_err(|e| format!("{} {p} failed on {w}: {e}", kernel.name()))?;
     Ok(out)
@@ -46,7 +46,7 @@ pub fn run_in_place(
     let mut out = inputs[0].clone();
     let mut addresses: Vec<Address> = inputs.iter().map(Memory::address).collect();
     addresses[0] = out.address_mut();
-    let io = Io { inputs: &addresses, output: addresses[0] };
+    let io = Io::new(&addresses, addresses[0]);
     // SAFETY: as in `run`.
     unsafe { kernel.run(w, p, io) }
         .map_err(|e| format!("{} {p} failed on {w} in place: {e}", kernel.name()))?;
