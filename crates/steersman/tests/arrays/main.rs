@@ -1,0 +1,23 @@
+//! Promises of arrays: semantics, laziness, fusion, limits.
+
+mod basics;
+mod errors;
+mod limits;
+mod promotion;
+mod shapes;
+
+use steersman::{Knobs, Runtime};
+
+/// A runtime that keeps to itself, with more knobs set.
+pub fn runtime_with(knobs: &[(&str, &str)]) -> Runtime {
+    let mut k = Knobs::default();
+    for (name, value) in [("wisdom.enabled", "false"), ("calibrate.background", "false")].iter().chain(knobs)
+    {
+        k.set(name, value).unwrap();
+    }
+    Runtime::with_knobs(k).unwrap()
+}
+
+pub fn runtime() -> Runtime {
+    runtime_with(&[])
+}
