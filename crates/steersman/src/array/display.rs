@@ -88,7 +88,9 @@ fn floats(values: Vec<Option<(f64, String)>>) -> Vec<String> {
     // Points stand below each other: as many places after the point everywhere, filled with blanks.
     let places = |c: &String| c.split_once('.').map_or(0, |(_, p)| p.len() + 1);
     let most = cells.iter().flatten().map(places).max().unwrap_or(0);
-    aligned(cells.into_iter().map(|c| c.map(|c| format!("{c}{}", " ".repeat(most - places(&c))))).collect())
+    let filled =
+        |c: String| if c.contains('.') { format!("{c}{}", " ".repeat(most - places(&c))) } else { c };
+    aligned(cells.into_iter().map(|c| c.map(filled)).collect())
 }
 
 /// At most eight places after the point, none that are zero at the end.

@@ -2,6 +2,7 @@
 
 mod basics;
 mod errors;
+mod graphs;
 mod limits;
 mod promotion;
 mod shapes;

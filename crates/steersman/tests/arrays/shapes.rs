@@ -198,7 +198,7 @@ impl FlattenOrSame for Array {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn shape_ops_agree_with_plain_indexing(
         dims in prop::collection::vec(1..5usize, 0..4),
