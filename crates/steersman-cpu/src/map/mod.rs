@@ -38,8 +38,15 @@ mod plan;
 mod row;
 mod scalar;
 mod simd;
-mod stream;
+pub(crate) mod stream;
 mod table;
+
+pub(crate) use copy::{fill, gather_run, scatter_run};
+pub(crate) use cost::flops;
+pub(crate) use narrow::{Half, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+pub(crate) use row::{RowFn, Rows};
+pub(crate) use scalar::Scalar;
+pub(crate) use table::of as find_rows;
 
 use crate::context::Context;
 use crate::isa::Level;
@@ -73,7 +80,7 @@ fn supported(w: &Workload) -> Result<(), Refusal> {
 
 /// How far vector code may be from the reference: not at all, but for functions with a ULP bound of their
 /// own and for `fma` where there is no such instruction.
-fn class(op: Op, dtype: DType, level: Level) -> NumericClass {
+pub(crate) fn class(op: Op, dtype: DType, level: Level) -> NumericClass {
     use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Recip, Relu, Round, Sign, Sqrt, Trunc};
     let exact = match op {
         _ if !dtype.is_float() => true,

@@ -32,6 +32,7 @@ mod choose;
 mod column_kernel;
 mod columns;
 mod element;
+mod erased;
 mod fold;
 mod row_kernel;
 mod rows;
@@ -41,11 +42,14 @@ mod variance;
 mod walk;
 mod wide;
 
+pub(crate) use erased::{CELL, CELLS, Part, Reducer};
+pub(crate) use scalar::ScalarKernel;
+
 use crate::context::Context;
 use crate::isa::Level;
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms, Traffic};
-use steersman_core::{Kernel, NumericClass, Op, Params, ReduceOp, Workload};
+use steersman_core::{DType, Kernel, NumericClass, Op, Params, ReduceOp, Workload};
 
 /// Elements from which more than one thread is worth a try.
 const SPLIT_FROM: usize = 4096;
@@ -62,19 +66,17 @@ pub fn kernels(ctx: &Context) -> Vec<Arc<dyn Kernel>> {
 
 /// How far a vectorised result may differ from the reference.
 fn numerics(w: &Workload) -> NumericClass {
-    let exact = match w.op() {
-        Op::Reduce { kind, .. } => matches!(
-            kind,
-            ReduceOp::Min
-                | ReduceOp::Max
-                | ReduceOp::ArgMin
-                | ReduceOp::ArgMax
-                | ReduceOp::Any
-                | ReduceOp::All
-        ),
-        _ => false,
-    };
-    if exact || !w.dtype().is_float() { NumericClass::Exact } else { NumericClass::Reassociated }
+    match w.op() {
+        Op::Reduce { kind, .. } => class(kind, w.dtype()),
+        _ => NumericClass::Reassociated,
+    }
+}
+
+/// How far a vectorised reduction of this type may differ from the reference.
+pub(crate) fn class(kind: ReduceOp, dtype: DType) -> NumericClass {
+    use ReduceOp::{All, Any, ArgMax, ArgMin, Max, Min};
+    let exact = matches!(kind, Min | Max | ArgMin | ArgMax | Any | All);
+    if exact || !dtype.is_float() { NumericClass::Exact } else { NumericClass::Reassociated }
 }
 
 /// The terms that row and column kernels share: the call, and the elements at each memory level.
