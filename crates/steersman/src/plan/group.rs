@@ -12,7 +12,7 @@ use crate::array::value::contiguous;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use steersman_core::expr::Dist;
-use steersman_core::{Axes, Dims, ReduceOp};
+use steersman_core::{Axes, Dims};
 
 /// Steps of a group at most. A Monte Carlo chain of 256 steps has 1,300; from here on a cut costs one write and
 /// one read of an array in thousands of operations.
@@ -57,6 +57,8 @@ pub(super) struct Group {
     /// The earliest stage or other group that takes something of this one from memory.
     first_use: u32,
     steps: usize,
+    /// What its reductions run over, but for those over everything: fused kernels take one set.
+    over: Option<Axes>,
 }
 
 /// Roles of all items.
@@ -116,12 +118,11 @@ impl<'a> Groups<'a> {
             | NodeOp::Cast
             | NodeOp::Position
             | NodeOp::Random(_) => Role::Step(self.step(i)),
-            NodeOp::Reduce { kind, axes } => {
+            NodeOp::Reduce { axes, .. } => {
                 let arg = item.args[0].node().unwrap_or(0) as usize;
-                match self.roles[arg] {
-                    Role::Step(g) if fuses(*kind, *axes, self.items[arg].dims.len()) => {
-                        Role::Reduced(self.find(g))
-                    }
+                let group = self.group_of(arg as u32);
+                match group.filter(|_| matches!(self.roles[arg], Role::Step(_))) {
+                    Some(g) if self.reduces(g, *axes, self.items[arg].dims.len()) => Role::Reduced(g),
                     _ => self.alone(i),
                 }
             }
@@ -235,6 +236,18 @@ impl<'a> Groups<'a> {
         target
     }
 
+    /// Whether a fused kernel can reduce a group's value so: over all axes, the first or the last ones, and over the
+    /// same ones as the group's other reductions.
+    fn reduces(&mut self, g: u32, axes: Axes, rank: usize) -> bool {
+        if axes.len() == rank {
+            return true;
+        }
+        let first = (0..axes.len()).all(|a| axes.contains(a));
+        let last = (rank - axes.len()..rank).all(|a| axes.contains(a));
+        let over = &mut self.groups[g as usize].over;
+        (first || last) && *over.get_or_insert(axes) == axes
+    }
+
     /// Whether a group can come after these, if need be by moving it to the end.
     fn fits(&mut self, g: u32, deps: &[Dep]) -> bool {
         if deps.iter().all(|&d| self.at(d) < self.time(g)) {
@@ -252,7 +265,7 @@ impl<'a> Groups<'a> {
     fn merge(&mut self, a: u32, b: u32) -> Option<u32> {
         let (early, late) = if self.time(a) < self.time(b) { (a, b) } else { (b, a) };
         let (e, l) = (&self.groups[early as usize], &self.groups[late as usize]);
-        if e.steps + l.steps > MAX_STEPS {
+        if e.steps + l.steps > MAX_STEPS || e.over.zip(l.over).is_some_and(|(a, b)| a != b) {
             return None;
         }
         let time = if l.deps.iter().all(|&d| self.at(d) < e.time) {
@@ -266,11 +279,13 @@ impl<'a> Groups<'a> {
         for &d in &deps {
             self.used(Some(d), time);
         }
-        let (steps, first_use) = (self.groups[late as usize].steps, self.groups[late as usize].first_use);
+        let l = &self.groups[late as usize];
+        let (steps, first_use, over) = (l.steps, l.first_use, l.over);
         self.groups[late as usize].parent.set(early);
         let e = &mut self.groups[early as usize];
         e.time = time;
         e.steps += steps;
+        e.over = e.over.or(over);
         e.first_use = e.first_use.min(first_use);
         e.deps.extend(deps);
         Some(early)
@@ -287,6 +302,7 @@ impl<'a> Groups<'a> {
             deps: Vec::new(),
             first_use: NEVER,
             steps: 0,
+            over: None,
         });
         id
     }
@@ -424,24 +440,6 @@ impl<'a> Groups<'a> {
         timed.sort_by_key(|(time, _)| *time);
         timed.into_iter().map(|(_, event)| event).collect()
     }
-}
-
-/// Whether a fused kernel can reduce this: the axes must be all, the first or the last ones.
-fn fuses(kind: ReduceOp, axes: Axes, rank: usize) -> bool {
-    let kinds = matches!(
-        kind,
-        ReduceOp::Sum
-            | ReduceOp::Mean
-            | ReduceOp::Prod
-            | ReduceOp::Min
-            | ReduceOp::Max
-            | ReduceOp::Any
-            | ReduceOp::All
-            | ReduceOp::Norm
-    );
-    let first = (0..axes.len()).all(|a| axes.contains(a));
-    let last = (rank - axes.len()..rank).all(|a| axes.contains(a));
-    kinds && (first || last)
 }
 
 fn flops(op: &NodeOp) -> f64 {

@@ -8,6 +8,9 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use steersman_core::{Bytes, Place, Seconds};
 
+/// Stages that the text of a long plan shows, most of them from its start.
+const SHOWN: usize = 16;
+
 /// How an array is computed. Print it, or have it as JSON, DOT or SVG.
 ///
 /// ```
@@ -159,7 +162,15 @@ impl fmt::Display for Plan {
         if self.stages.is_empty() {
             return write!(f, "  nothing to compute: it is in memory");
         }
+        let hidden =
+            if self.stages.len() > SHOWN + SHOWN / 2 { SHOWN..self.stages.len() - SHOWN / 4 } else { 0..0 };
         for (i, s) in self.stages.iter().enumerate() {
+            if hidden.contains(&i) {
+                if i == hidden.start {
+                    writeln!(f, "  ... {} more", hidden.len())?;
+                }
+                continue;
+            }
             write!(f, "  s{i} {} of {}", s.workload, s.reads.join(" "))?;
             let how = match (s.fused, s.in_place) {
                 (true, true) => format!("{} ops fused, in place", s.ops),

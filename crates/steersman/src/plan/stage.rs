@@ -87,9 +87,9 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Whether it is time to plan anew with what was learned since: after 16 runs, 256, 4096, ...
+    /// Whether it is time to plan anew with what was learned since: after 4 runs, 32, 256, ...
     pub(super) fn is_stale(&self) -> bool {
         let runs = self.runs.load(Relaxed);
-        runs.is_power_of_two() && runs.trailing_zeros() % 4 == 0 && runs >= 16
+        runs.is_power_of_two() && runs.trailing_zeros() % 3 == 2
     }
 }

@@ -1,6 +1,6 @@
 use crate::runtime;
 use std::sync::Arc;
-use steersman::core::DType;
+use steersman::core::{DType, ReduceOp};
 use steersman::{Array, Axis, Over, Runtime, Seed};
 
 fn v(a: &Array) -> Vec<f32> {
@@ -255,4 +255,41 @@ fn plans_show_stages_estimates_and_measured_times() {
     let json: serde_json::Value = serde_json::from_str(&after.to_json()).unwrap();
     assert_eq!(json["stages"][0]["ops"], 1);
     assert_eq!(x.plan().unwrap().stages.len(), 0, "given, not computed");
+}
+
+#[test]
+fn every_reduction_fuses_with_the_chain_before_it_over_leading_trailing_and_all_axes() {
+    // Frozen, so that the plan does not depend on what was measured.
+    let rt = crate::runtime_with(&[("frozen", "true")]);
+    let x = rt.from_vec((0..60).map(|i| ((i * 37) % 61) as f32 / 61.0 + 0.25).collect(), [3, 4, 5]).unwrap();
+    let chained = || ((&x * 2.0) - 0.5) * 0.5;
+    let ready = chained();
+    ready.eval().unwrap();
+    for &kind in ReduceOp::ALL {
+        for axes in [vec![0, 1, 2], vec![0], vec![0, 1], vec![2], vec![1, 2], vec![1]] {
+            let y = chained().reduce(kind, Over::axes(axes.iter().copied()));
+            let plan = y.plan().unwrap();
+            if axes != [1] {
+                assert_eq!(plan.stages.len(), 1, "{} over {axes:?}: {plan}", kind.name());
+            }
+            let want = ready.reduce(kind, Over::axes(axes.iter().copied()));
+            assert_eq!(y.dtype(), want.dtype());
+            let (y, want) = (y.cast(DType::F64), want.cast(DType::F64));
+            for (a, b) in y.to_vec::<f64>().unwrap().iter().zip(want.to_vec::<f64>().unwrap()) {
+                assert!((a - b).abs() <= 1e-5 * b.abs(), "{} over {axes:?}: {a} {b}", kind.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn reductions_over_different_axes_of_one_chain_are_all_right() {
+    let rt = runtime();
+    let x = rt.from_vec((0..24).map(|i| i as f32).collect(), [4, 6]).unwrap();
+    let y = &x * 2.0 + 1.0;
+    let (rows, columns, all) = (y.sum(Axis(1)), y.sum(Axis(0)), y.sum(..));
+    rt.eval_all(&[&rows, &columns, &all]).unwrap();
+    assert_eq!(v(&rows), [36.0, 108.0, 180.0, 252.0]);
+    assert_eq!(v(&columns), [76.0, 84.0, 92.0, 100.0, 108.0, 116.0]);
+    assert_eq!(v(&all), [576.0]);
 }

@@ -19,6 +19,7 @@ pub fn runtime_with(knobs: &[(&str, &str)]) -> Runtime {
     Runtime::with_knobs(k).unwrap()
 }
 
+/// A runtime that keeps to itself.
 pub fn runtime() -> Runtime {
     runtime_with(&[])
 }
