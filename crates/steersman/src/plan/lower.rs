@@ -18,6 +18,36 @@ use steersman_core::{DType, Dims, Op, Operand, Place, Strides, Workload, Workloa
 /// An operand with where it comes from.
 type Fed = (Source, Operand);
 
+/// What something is expected to take, and how well that is known.
+#[derive(Clone, Copy)]
+struct Guess {
+    mean: f64,
+    least: f64,
+    /// Whether exactly this ran a few times.
+    tried: bool,
+    /// Whether it was measured at about this size.
+    proven: bool,
+}
+
+impl Guess {
+    fn and(self, other: Guess) -> Guess {
+        Guess {
+            mean: self.mean + other.mean,
+            least: self.least + other.least,
+            tried: self.tried && other.tried,
+            proven: self.proven && other.proven,
+        }
+    }
+
+    /// Whether a fused group is known to take longer than its ops apart: it ran a few times, and even the least it
+    /// may take is more. In doubt it runs fused, which needs less memory; and once it has run, its time is known.
+    /// Left apart for a guess, it never would be. A time of the ops that nobody measured must be much shorter:
+    /// supposed times were up to 2.5 times too short.
+    fn is_slower(&self, apart: Guess) -> bool {
+        self.tried && self.least > apart.mean * if apart.proven { 1.0 } else { 2.5 }
+    }
+}
+
 struct Lower<'a> {
     rt: &'a Runtime,
     items: &'a [Item],
@@ -30,7 +60,7 @@ struct Lower<'a> {
     stamp: Vec<u32>,
     stamps: u32,
     /// Estimates of single ops, by what they depend on.
-    singles: HashMap<(u64, DType, Dims, [u8; 3]), Option<f64>>,
+    singles: HashMap<(u64, DType, Dims, [u8; 3]), Option<Guess>>,
 }
 
 const NO_SLOT: u32 = u32::MAX;
@@ -157,20 +187,17 @@ impl Lower<'_> {
         Ok((w.output().dims == item.dims).then_some((w, inputs)))
     }
 
-    /// What a stage is expected to take.
-    fn estimate(&self, w: &Workload) -> Option<f64> {
-        let w = w.clone().with_numerics(self.rt.knobs().numerics);
-        self.rt.engine().judge(&w).ok().map(|d| d.predicted().0 + DISPATCH)
-    }
-
-    /// Whether a fused group is known to take longer than its ops apart: it ran a few times, and even the lower end
-    /// of what it may take is more. In doubt it runs fused, which needs less memory; and once it has run, its time is
-    /// known. Left apart for a guess, it never would be.
-    fn known_slower(&self, w: &Workload, apart: f64) -> bool {
+    /// What a stage is expected to take by the quickest of its candidates.
+    fn estimate(&self, w: &Workload) -> Option<Guess> {
         let w = w.clone().with_numerics(self.rt.knobs().numerics);
         let all = self.rt.engine().estimates(&w);
-        let best = all.iter().map(|c| &c.estimate).min_by(|a, b| a.mean.0.total_cmp(&b.mean.0));
-        best.is_some_and(|e| e.evidence.exact >= TRIED && e.low.0 + DISPATCH > apart)
+        let best = all.iter().min_by(|a, b| a.estimate.mean.0.total_cmp(&b.estimate.mean.0))?;
+        Some(Guess {
+            mean: best.estimate.mean.0 + DISPATCH,
+            least: best.estimate.low.0 + DISPATCH,
+            tried: best.estimate.evidence.exact >= TRIED,
+            proven: best.proven(),
+        })
     }
 
     /// Adds a stage that writes these slots. Operands whose strides no kernel takes are copied first.
@@ -293,12 +320,12 @@ impl Lower<'_> {
         let fused = parts.ok().and_then(|f| {
             let w = Workload::fused(&f.expr, &dims, f.inputs.iter().map(|(_, o)| o.clone())).ok()?;
             // A kernel that refuses the strides may take copies: pushing the stage finds out.
-            let estimate = self.estimate(&w)?;
-            Some((f, w, estimate))
+            let guess = self.estimate(&w)?;
+            Some((f, guess))
         });
         let apart = self.apart(&steps, reductions);
         match fused {
-            Some((f, w, _)) if apart.is_none_or(|apart| !self.known_slower(&w, apart)) => {
+            Some((f, guess)) if apart.is_none_or(|apart| !guess.is_slower(apart)) => {
                 let outputs: Vec<(u32, usize)> = arrays
                     .iter()
                     .chain(reductions)
@@ -311,10 +338,10 @@ impl Lower<'_> {
                 let expr = f.expr;
                 let make = |o: &[Operand]| Ok(Workload::fused(&expr, &dims, o.iter().cloned())?);
                 let ops = steps.len() + reductions.len();
-                self.push(&make, f.inputs, &outputs, f.scalars, ops)?.instead = apart;
+                self.push(&make, f.inputs, &outputs, f.scalars, ops)?.instead = apart.map(|a| a.mean);
             }
             fused => {
-                let instead = fused.map(|(.., time)| time);
+                let instead = fused.map(|(_, guess)| guess.mean);
                 for &i in &steps {
                     self.single(i, &dims)?;
                 }
@@ -352,23 +379,23 @@ impl Lower<'_> {
     }
 
     /// What the steps and reductions are expected to take one op at a time; `None` if one of them cannot.
-    fn apart(&mut self, steps: &[u32], reductions: &[u32]) -> Option<f64> {
-        let mut total = 0.0;
+    fn apart(&mut self, steps: &[u32], reductions: &[u32]) -> Option<Guess> {
+        let mut total = Guess { mean: 0.0, least: 0.0, tried: true, proven: true };
         for &i in steps {
-            total += self.alike(i)?;
+            total = total.and(self.alike(i)?);
         }
         for &r in reductions {
             let item = &self.items[r as usize];
             let NodeOp::Reduce { kind, axes } = item.op else { return None };
             let from = &self.items[item.args[0].node()? as usize];
             let operand = Operand::new(from.dtype, &from.dims).ok()?;
-            total += self.estimate(&Workload::new(Op::Reduce { kind, axes }, [operand]).ok()?)?;
+            total = total.and(self.estimate(&Workload::new(Op::Reduce { kind, axes }, [operand]).ok()?)?);
         }
         Some(total)
     }
 
     /// The estimate of one op; ops that differ only in which values they take share it.
-    fn alike(&mut self, i: u32) -> Option<f64> {
+    fn alike(&mut self, i: u32) -> Option<Guess> {
         let item = &self.items[i as usize];
         let kind = |k: usize| match item.args.get(k).map(|a| a.node()) {
             None => Some(0),
