@@ -1,5 +1,6 @@
 //! A program bound to the operands of one run: what all its threads share.
 
+use super::chain::{Micro, Other};
 use super::lower::Out;
 use super::nest::Nest;
 use super::program::{Call, Instr, Program, choose};
@@ -69,6 +70,7 @@ pub struct OutletAt {
 pub struct Bound<'a> {
     pub program: &'a Program,
     pub instrs: Cow<'a, [Instr]>,
+    pub micros: Cow<'a, [Micro]>,
     pub nest: Nest,
     pub inlets: SmallVec<[Inlet; 4]>,
     pub outlets: SmallVec<[OutletAt; 2]>,
@@ -108,6 +110,7 @@ impl<'a> Bound<'a> {
         let mut bound = Bound {
             program,
             instrs: Cow::Borrowed(&program.instrs),
+            micros: Cow::Borrowed(&program.micros),
             inlets: SmallVec::new(),
             outlets: SmallVec::new(),
             scalars: io.scalars,
@@ -171,7 +174,7 @@ impl<'a> Bound<'a> {
         for instr in self.instrs.to_mut() {
             // A copy has one argument, which it needs as a tile.
             let arity = instr.rows.map_or(1, |(_, n)| n as usize);
-            if matches!(instr.call, Call::At(..)) {
+            if !matches!(instr.call, Call::Row(_)) {
                 continue;
             }
             let args = &mut instr.args[..arity];
@@ -195,6 +198,13 @@ impl<'a> Bound<'a> {
                             *fill = true;
                         }
                     }
+                }
+            }
+        }
+        if !program.micros.is_empty() {
+            for other in self.micros.to_mut().iter_mut().flat_map(|m| [&mut m.y, &mut m.z]) {
+                if same(&self.inlets, other.place) {
+                    *other = Other { place: program.same(other.place as usize), same: true };
                 }
             }
         }

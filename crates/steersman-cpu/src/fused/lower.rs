@@ -36,6 +36,8 @@ pub struct Low {
     pub size: usize,
     /// Whether it is the same for every element whatever the operands are.
     pub uniform: bool,
+    /// The op it is on `f32` or, if true, `f64`, where it is one.
+    pub op: Option<(Op, bool)>,
 }
 
 /// What comes out.
@@ -148,6 +150,15 @@ impl Lowered {
             }
         };
         let id = self.push(work, args, width(dtype));
+        let op = match *step {
+            Step::Unary(op, _) => Some(Op::Unary(op)),
+            Step::Binary(op, ..) => Some(Op::Binary(op)),
+            Step::Ternary(op, ..) => Some(Op::Ternary(op)),
+            _ => None,
+        };
+        if of == dtype && matches!(dtype, DType::F32 | DType::F64) {
+            self.lows[id as usize].op = op.map(|op| (op, dtype == DType::F64));
+        }
         // Casts round by themselves.
         match half(dtype) {
             Some(half) if !keeps(step) && !matches!(step, Step::Cast(..)) => {
@@ -163,7 +174,7 @@ impl Lowered {
             Work::Input(_) | Work::At(..) => false,
             Work::Row(_) => args.iter().all(|&a| self.lows[a as usize].uniform),
         };
-        self.lows.push(Low { work, args, size, uniform });
+        self.lows.push(Low { work, args, size, uniform, op: None });
         self.lows.len() as Id - 1
     }
 

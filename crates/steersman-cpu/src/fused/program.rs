@@ -3,6 +3,7 @@
 //! A place is somewhere a tile's elements are: an operand, an output, a buffer. Which pointers places have is
 //! found for each tile; the calls stay the same.
 
+use super::chain::{self, ChainFn, Code, Micro, NOWHERE, Other};
 use super::lower::{self, Id, Lowered, Out, Work};
 use super::schedule;
 use crate::isa::Level;
@@ -22,6 +23,8 @@ pub enum Call {
     Row(RowFn),
     /// Numbers by position, with the scalar of this index as key (or none).
     At(Generate, u16),
+    /// A chain of the program's steps from the first number to before the second.
+    Chain(ChainFn, u32, u32),
 }
 
 /// No key.
@@ -58,6 +61,8 @@ pub struct Program {
     pub inputs: usize,
     pub outlets: Vec<Outlet>,
     pub instrs: Vec<Instr>,
+    /// Steps of chains.
+    pub micros: Vec<Micro>,
     /// In order: later ones may use earlier ones.
     pub uniforms: Vec<Uniform>,
     /// Uniforms that must be there as whole tiles, with their size.
@@ -102,7 +107,7 @@ impl Program {
         let lowered = Lowered::new(expr, level)?;
         let order = schedule::order(&lowered);
         let last = schedule::last_uses(&lowered, &order);
-        Ok(Assembly::new(expr, &lowered, &order).assemble(&order, &last))
+        Ok(Assembly::new(expr, &lowered, &order, level).assemble(&order, &last))
     }
 }
 
@@ -121,9 +126,12 @@ struct Pending {
     args: Vec<Spot>,
     out: Spot,
     rows: Option<(Rows, u8)>,
+    /// The value it is, if it is one.
+    id: Option<Id>,
 }
 
 struct Assembly<'a> {
+    level: Level,
     lowered: &'a Lowered,
     expr: &'a Expr,
     spots: Vec<Option<Spot>>,
@@ -137,8 +145,9 @@ struct Assembly<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    fn new(expr: &'a Expr, lowered: &'a Lowered, order: &[Id]) -> Assembly<'a> {
+    fn new(expr: &'a Expr, lowered: &'a Lowered, order: &[Id], level: Level) -> Assembly<'a> {
         let mut a = Assembly {
+            level,
             lowered,
             expr,
             spots: vec![None; lowered.lows.len()],
@@ -209,13 +218,14 @@ impl<'a> Assembly<'a> {
                     }
                 }
                 let call = Call::Row(f.unwrap_or(rows.each));
-                Pending { call, args, out: Spot::Slot(0), rows: Some((rows, arity)) }
+                Pending { call, args, out: Spot::Slot(0), rows: Some((rows, arity)), id: Some(id) }
             }
             Work::At(f, key) => Pending {
                 call: Call::At(f, key.unwrap_or(NO_KEY)),
                 args: Vec::new(),
                 out: Spot::Slot(0),
                 rows: None,
+                id: Some(id),
             },
         };
         if low.uniform {
@@ -257,7 +267,13 @@ impl<'a> Assembly<'a> {
             if matches!(out, Out::Array { .. }) && spot != Spot::Output(o) {
                 // An operand, a uniform, or what comes out elsewhere too.
                 let call = Call::Row(lower::copy(low.size));
-                self.pending.push(Pending { call, args: vec![spot], out: Spot::Output(o), rows: None });
+                self.pending.push(Pending {
+                    call,
+                    args: vec![spot],
+                    out: Spot::Output(o),
+                    rows: None,
+                    id: None,
+                });
                 spot = Spot::Output(o);
             }
             places.push((spot, low.size));
@@ -267,6 +283,7 @@ impl<'a> Assembly<'a> {
             inputs: self.expr.inputs().len(),
             outlets: outs.iter().map(|&out| Outlet { out, place: 0, size: 0 }).collect(),
             instrs: Vec::new(),
+            micros: Vec::new(),
             uniforms: Vec::new(),
             splats: self.splats,
             slots: self.slots,
@@ -288,7 +305,27 @@ impl<'a> Assembly<'a> {
             let arg = |i: usize| p.args.get(i).map_or(0, |&s| place(s));
             Instr { call: p.call, args: [arg(0), arg(1), arg(2)], out: place(p.out), rows: p.rows }
         };
-        let instrs: Vec<Instr> = self.pending.iter().map(instr).collect();
+        let links = links(self.lowered, &self.pending);
+        let (mut instrs, mut micros): (Vec<Instr>, Vec<Micro>) = (Vec::new(), Vec::new());
+        let mut i = 0;
+        while i < self.pending.len() {
+            let run = i + links[i..].iter().take_while(|l| l.joins).count().min(self.pending.len() - 1 - i);
+            let function = links[i].wide.and_then(|wide| chain::function(self.level, wide));
+            match function {
+                Some(f) if run > i => {
+                    let from = micros.len() as u32;
+                    push_chain(self.lowered, &self.pending[i..=run], &links[i..=run], &place, &mut micros);
+                    let out = place(self.pending[run].out);
+                    let call = Call::Chain(f, from, micros.len() as u32);
+                    instrs.push(Instr { call, args: [0; 3], out, rows: None });
+                    i = run + 1;
+                }
+                _ => {
+                    instrs.push(instr(&self.pending[i]));
+                    i += 1;
+                }
+            }
+        }
         let uniforms: Vec<Uniform> =
             self.uniforms.iter().map(|u| Uniform { from: u.as_ref().map(|k| *k).map_err(instr) }).collect();
         let outlets: Vec<Outlet> = outs
@@ -297,7 +334,80 @@ impl<'a> Assembly<'a> {
             .map(|(&out, &(spot, size))| Outlet { out, place: place(spot), size })
             .collect();
         (program.instrs, program.uniforms, program.outlets) = (instrs, uniforms, outlets);
+        program.micros = micros;
         program
+    }
+}
+
+/// How a call stands to the one after it.
+struct Link {
+    /// `f64` or `f32`, if it can be a step of a chain at all.
+    wide: Option<bool>,
+    /// Whether the next one goes on with what this one gives.
+    joins: bool,
+    /// Whether what it gives is needed elsewhere than in the next one.
+    kept: bool,
+}
+
+fn links(lowered: &Lowered, pending: &[Pending]) -> Vec<Link> {
+    let mut uses = vec![0u32; lowered.lows.len()];
+    lowered.lows.iter().flat_map(|l| &l.args).for_each(|&a| uses[a as usize] += 1);
+    lowered.outs.iter().for_each(|o| uses[o.value() as usize] += 1);
+    let low = |i: usize| pending.get(i).and_then(|p| p.id).map(|id| (id, &lowered.lows[id as usize]));
+    let link = |i: usize| {
+        let mut link = Link { wide: None, joins: false, kept: true };
+        let Some((id, this)) = low(i) else { return link };
+        // As the first of a chain it goes on with its own first argument.
+        let mut first: Vec<bool> = this.args.iter().map(|_| false).collect();
+        first.iter_mut().take(1).for_each(|f| *f = true);
+        link.wide = this.op.and_then(|(op, wide)| chain::code(op, &first).map(|_| wide));
+        if let (Some(wide), Some((_, next))) = (link.wide, low(i + 1)) {
+            let hand: Vec<bool> = next.args.iter().map(|&a| a == id).collect();
+            let times = hand.iter().filter(|h| **h).count() as u32;
+            let code = next.op.filter(|(_, w)| *w == wide).and_then(|(op, _)| chain::code(op, &hand));
+            link.joins = times > 0 && code.is_some();
+            link.kept = uses[id as usize] > times;
+        }
+        link
+    };
+    (0..pending.len()).map(link).collect()
+}
+
+/// Writes the steps of a run of calls that go on with each other's values.
+fn push_chain(
+    lowered: &Lowered,
+    run: &[Pending],
+    links: &[Link],
+    place: &impl Fn(Spot) -> Place,
+    micros: &mut Vec<Micro>,
+) {
+    let other = |spot: Spot| Other { place: place(spot), same: matches!(spot, Spot::Uniform(_)) };
+    let mut hand = None;
+    for (i, (call, link)) in run.iter().zip(links).enumerate() {
+        let Some((op, args)) = call.id.and_then(|id| {
+            let low = &lowered.lows[id as usize];
+            low.op.map(|(op, _)| (op, &low.args))
+        }) else {
+            return;
+        };
+        let hands: Vec<bool> = match hand {
+            Some(hand) => args.iter().map(|&a| a == hand).collect(),
+            // The first one's first argument is loaded.
+            None => {
+                let load = Micro { code: Code::Load, y: other(call.args[0]), z: NOWHERE, store: Place::MAX };
+                micros.push(load);
+                (0..args.len()).map(|k| k == 0).collect()
+            }
+        };
+        let mut others = call.args.iter().zip(&hands).filter(|(_, h)| !**h).map(|(&s, _)| other(s));
+        let (y, z) = (others.next().unwrap_or(NOWHERE), others.next().unwrap_or(NOWHERE));
+        let last = i + 1 == run.len();
+        let store = if last || link.kept { place(call.out) } else { Place::MAX };
+        // Links are only made where there is a step for the pattern.
+        if let Some(code) = chain::code(op, &hands) {
+            micros.push(Micro { code, y, z, store });
+        }
+        hand = call.id;
     }
 }
 

@@ -48,7 +48,7 @@ impl<'a> Tiles<'a> {
                 at.add(p.uniform(u) as usize).write(cell.cast());
                 match &uniform.from {
                     Ok(k) => cell.write(bound.scalars.get(*k as usize).copied().unwrap_or(0)),
-                    Err(instr) => run(at, instr, &[], 0, 1),
+                    Err(instr) => run(at, instr, bound, 0, 1),
                 }
             }
             for (s, &(u, size)) in p.splats.iter().enumerate() {
@@ -110,11 +110,11 @@ impl<'a> Tiles<'a> {
     }
 
     unsafe fn steps(&self, n: usize, ahead: &mut SmallVec<[(*const u8, usize); 4]>) {
-        let (instrs, scalars) = (&*self.bound.instrs, self.bound.scalars);
+        let instrs = &*self.bound.instrs;
         if ahead.is_empty() {
             for instr in instrs {
                 // SAFETY: by the caller's word.
-                unsafe { run(self.at, instr, scalars, self.start, n) };
+                unsafe { run(self.at, instr, self.bound, self.start, n) };
             }
             return;
         }
@@ -132,7 +132,7 @@ impl<'a> Tiles<'a> {
                 }
             }
             // SAFETY: by the caller's word.
-            unsafe { run(self.at, instr, scalars, self.start, n) };
+            unsafe { run(self.at, instr, self.bound, self.start, n) };
         }
     }
 
@@ -252,7 +252,7 @@ impl Drop for Tiles<'_> {
 /// # Safety
 /// The table must have pointers at the call's places that are good for `n` elements.
 #[inline(always)]
-unsafe fn run(at: *const *mut u8, instr: &Instr, scalars: &[u64], start: usize, n: usize) {
+unsafe fn run(at: *const *mut u8, instr: &Instr, bound: &Bound<'_>, start: usize, n: usize) {
     // SAFETY: by contract.
     unsafe {
         let out = *at.add(instr.out as usize);
@@ -262,9 +262,11 @@ unsafe fn run(at: *const *mut u8, instr: &Instr, scalars: &[u64], start: usize, 
                 f(arg(0), arg(1), arg(2), out, n);
             }
             Call::At(f, key) => {
-                let key = if key == NO_KEY { 0 } else { scalars.get(key as usize).copied().unwrap_or(0) };
+                let key =
+                    if key == NO_KEY { 0 } else { bound.scalars.get(key as usize).copied().unwrap_or(0) };
                 f(key, start as u64, out, n);
             }
+            Call::Chain(f, from, to) => f(at, &bound.micros[from as usize..to as usize], n),
         }
     }
 }

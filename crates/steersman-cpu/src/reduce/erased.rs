@@ -36,18 +36,25 @@ pub(crate) struct Reducer {
     pub level: Level,
 }
 
+/// What runs over many elements, compiled for each instruction set.
+#[derive(Clone, Copy)]
+enum Fold {
+    More { part: *mut Part, x: *const u8, n: usize, at: usize },
+    Rows { x: *const u8, n: usize, rows: usize, out: *mut u8 },
+    Cells { cells: *mut u8, columns: usize, x: *const u8, rows: usize, stride: usize, at: usize },
+}
+
+/// What happens once in a while, for which one compilation does.
 #[derive(Clone, Copy)]
 enum Act {
+    Fold(Fold, Level),
     Start { part: *mut Part },
-    More { part: *mut Part, x: *const u8, n: usize, at: usize },
     Join { part: *mut Part, other: *const Part },
     Finish { part: *const Part, n: usize, out: *mut u8 },
-    Rows { x: *const u8, n: usize, rows: usize, out: *mut u8 },
     StartCells { cells: *mut u8, columns: usize },
-    MoreCells { cells: *mut u8, columns: usize, x: *const u8, rows: usize, stride: usize, at: usize },
     JoinCells { cells: *mut u8, other: *const u8, columns: usize },
-    Size { bytes: *mut usize },
     FinishCells { cells: *const u8, columns: usize, n: usize, out: *mut u8 },
+    CellSize { bytes: *mut usize },
 }
 
 impl Reducer {
@@ -63,7 +70,7 @@ impl Reducer {
     /// `x` must be readable for `n` elements and `part` have been started.
     pub unsafe fn more(&self, part: &mut Part, x: *const u8, n: usize, at: usize) {
         // SAFETY: passed on.
-        unsafe { self.act(Act::More { part, x, n, at }) }
+        unsafe { self.fold(Fold::More { part, x, n, at }) }
     }
 
     /// Takes in what another part knows.
@@ -90,7 +97,7 @@ impl Reducer {
     /// `x` must be readable for all elements, `out` writable for `rows` results.
     pub unsafe fn rows(&self, x: *const u8, n: usize, rows: usize, out: *mut u8) {
         // SAFETY: passed on.
-        unsafe { self.act(Act::Rows { x, n, rows, out }) }
+        unsafe { self.fold(Fold::Rows { x, n, rows, out }) }
     }
 
     /// Makes `columns` cells those of no elements.
@@ -116,7 +123,7 @@ impl Reducer {
         at: usize,
     ) {
         // SAFETY: passed on.
-        unsafe { self.act(Act::MoreCells { cells, columns, x, rows, stride, at }) }
+        unsafe { self.fold(Fold::Cells { cells, columns, x, rows, stride, at }) }
     }
 
     /// Takes in what other cells know.
@@ -141,37 +148,67 @@ impl Reducer {
     pub fn cell_size(&self) -> usize {
         let mut bytes = 0;
         // SAFETY: a reference is good to write.
-        unsafe { self.act(Act::Size { bytes: &mut bytes }) };
+        unsafe { self.act(Act::CellSize { bytes: &mut bytes }) };
         bytes
     }
 
-    #[inline]
+    unsafe fn fold(&self, fold: Fold) {
+        // SAFETY: passed on.
+        unsafe { self.act(Act::Fold(fold, self.level)) }
+    }
+
     unsafe fn act(&self, act: Act) {
-        let known = choose(self.kind, self.dtype, Call { act, level: self.level });
+        let known = choose(self.kind, self.dtype, act);
         debug_assert!(known.is_ok(), "{self:?}: expressions check what reductions take");
     }
 }
 
-struct Call {
-    act: Act,
-    level: Level,
-}
-
-impl Visit for Call {
+impl Visit for Act {
     fn visit<J: Rows + Columns>(self, job: J) -> bool {
         const {
             assert!(size_of::<<J as Rows>::Part>() <= CELL && size_of::<J::Cell>() <= CELL);
             assert!(align_of::<<J as Rows>::Part>() <= align_of::<Part>());
             assert!(align_of::<J::Cell>() <= align_of::<Part>());
         }
-        // SAFETY: whoever acts vouches for the pointers, and that the CPU has the level.
-        unsafe { self.level.dispatch_unchecked(On { act: self.act, job }) };
+        type P<J> = <J as Rows>::Part;
+        // SAFETY: whoever acts vouches for the pointers and for the level; sizes were checked above.
+        unsafe {
+            match self {
+                Act::Fold(fold, level) => level.dispatch_unchecked(On { fold, job }),
+                Act::Start { part } => part.cast::<P<J>>().write(Rows::start(job)),
+                Act::Join { part, other } => {
+                    let part = part.cast::<P<J>>();
+                    part.write(Rows::join(job, part.read(), other.cast::<P<J>>().read()));
+                }
+                Act::Finish { part, n, out } => {
+                    let result = Rows::finish(job, part.cast::<P<J>>().read(), n);
+                    out.cast::<<J as Rows>::Out>().write_unaligned(result);
+                }
+                Act::StartCells { cells, columns } => {
+                    (0..columns).for_each(|i| cells.cast::<J::Cell>().add(i).write(Columns::start(job)));
+                }
+                Act::JoinCells { cells, other, columns } => {
+                    let (cells, other) = (cells.cast::<J::Cell>(), other.cast::<J::Cell>());
+                    for i in 0..columns {
+                        let both = Columns::join(job, cells.add(i).read(), other.add(i).read());
+                        cells.add(i).write(both);
+                    }
+                }
+                Act::FinishCells { cells, columns, n, out } => {
+                    for i in 0..columns {
+                        let result = Columns::finish(job, cells.cast::<J::Cell>().add(i).read(), n);
+                        out.cast::<<J as Columns>::Out>().add(i).write_unaligned(result);
+                    }
+                }
+                Act::CellSize { bytes } => bytes.write(size_of::<J::Cell>()),
+            }
+        }
         true
     }
 }
 
 struct On<J> {
-    act: Act,
+    fold: Fold,
     job: J,
 }
 
@@ -181,51 +218,27 @@ impl<J: Rows + Columns> Body for On<J> {
     fn run<I: Isa>(self) {
         let job = self.job;
         type P<J> = <J as Rows>::Part;
-        // SAFETY: whoever acts vouches for the pointers; sizes were checked where this was made.
+        // SAFETY: whoever folds vouches for the pointers.
         unsafe {
-            match self.act {
-                Act::Start { part } => part.cast::<P<J>>().write(Rows::start(job)),
-                Act::More { part, x, n, at } => {
-                    let part = part.cast::<P<J>>();
-                    part.write(Rows::more::<I>(job, part.read(), x.cast(), n, at));
-                }
-                Act::Join { part, other } => {
-                    let part = part.cast::<P<J>>();
-                    part.write(Rows::join(job, part.read(), other.cast::<P<J>>().read()));
-                }
-                Act::Finish { part, n, out } => {
-                    let result = Rows::finish(job, part.cast::<P<J>>().read(), n);
-                    out.cast::<<J as Rows>::Out>().write_unaligned(result);
-                }
-                Act::Rows { x, n, rows, out } => {
-                    let (x, out) = (x.cast::<<J as Rows>::In>(), out.cast::<<J as Rows>::Out>());
-                    if !job.short::<I>(x, n, rows, out) {
-                        for row in 0..rows {
-                            let part = Rows::more::<I>(job, Rows::start(job), x.add(row * n), n, 0);
-                            out.add(row).write_unaligned(Rows::finish(job, part, n));
-                        }
-                    }
-                }
-                Act::StartCells { cells, columns } => {
-                    (0..columns).for_each(|i| cells.cast::<J::Cell>().add(i).write(Columns::start(job)));
-                }
-                Act::MoreCells { cells, columns, x, rows, stride, at } => {
+            let (x, n, at, rows, part, out) = match self.fold {
+                Fold::Cells { cells, columns, x, rows, stride, at } => {
                     let cells = std::slice::from_raw_parts_mut(cells.cast::<J::Cell>(), columns);
-                    Columns::more::<I>(job, cells, x.cast(), rows, stride as isize, at);
+                    return Columns::more::<I>(job, cells, x.cast(), rows, stride as isize, at);
                 }
-                Act::JoinCells { cells, other, columns } => {
-                    let (cells, other) = (cells.cast::<J::Cell>(), other.cast::<J::Cell>());
-                    for i in 0..columns {
-                        let both = Columns::join(job, cells.add(i).read(), other.add(i).read());
-                        cells.add(i).write(both);
-                    }
-                }
-                Act::Size { bytes } => bytes.write(size_of::<J::Cell>()),
-                Act::FinishCells { cells, columns, n, out } => {
-                    for i in 0..columns {
-                        let result = Columns::finish(job, cells.cast::<J::Cell>().add(i).read(), n);
-                        out.cast::<<J as Columns>::Out>().add(i).write_unaligned(result);
-                    }
+                Fold::More { part, x, n, at } => (x, n, at, 1, Some(part.cast::<P<J>>()), x.cast_mut()),
+                Fold::Rows { x, n, rows, out } => (x, n, 0, rows, None, out),
+            };
+            let (x, out) = (x.cast::<<J as Rows>::In>(), out.cast::<<J as Rows>::Out>());
+            if part.is_none() && job.short::<I>(x, n, rows, out) {
+                return;
+            }
+            // One call for both: the code behind it is large, and there is much of it.
+            for row in 0..rows {
+                let known = part.map_or(Rows::start(job), |p| p.read());
+                let known = Rows::more::<I>(job, known, x.add(row * n), n, at);
+                match part {
+                    Some(part) => part.write(known),
+                    None => out.add(row).write_unaligned(Rows::finish(job, known, n)),
                 }
             }
         }
