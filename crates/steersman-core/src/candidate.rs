@@ -44,7 +44,7 @@ pub fn legality(kernel: &dyn Kernel, w: &Workload, place: Place) -> Result<(), R
             _ => Refusal::new(format!("its results are {class}, the caller asked for {}", w.numerics())),
         });
     }
-    if let Some(o) = w.inputs().iter().chain([w.output()]).find(|o| o.place != place) {
+    if let Some(o) = w.inputs().iter().chain(w.outputs()).find(|o| o.place != place) {
         return Err(Refusal::new(format!(
             "an operand lives at {} and no link from there to {place} is known",
             o.place

@@ -435,7 +435,8 @@ impl Engine {
         let settings = read(&self.settings);
         let watches: SmallVec<[_; 4]> = lock(&self.watches).iter().map(|(k, w)| (*k, *w)).collect();
         let now = self.observations.load(Ordering::Relaxed);
-        let elements = w.inputs().iter().map(|o| o.elements()).max().unwrap_or(0);
+        let shape = w.dims().iter().product();
+        let elements = w.inputs().iter().map(|o| o.elements()).fold(shape, usize::max);
         let small = settings.small_batch.is_some_and(|limit| elements < limit);
         let subject = Subject::of(w, hash);
         let unknown = Machine::default();

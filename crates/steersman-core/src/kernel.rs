@@ -116,8 +116,30 @@ impl Address {
 pub struct Io<'a> {
     /// First element of each input.
     pub inputs: &'a [Address],
-    /// First element of the output. Never overlaps an input, except exactly for element-wise ops in place.
+    /// First element of the output. Never overlaps an input, except exactly for element-wise ops in place
+    /// (also of fused groups, if what is replaced has the output's shape, strides and element size).
     pub output: Address,
+    /// First elements of the outputs after the first; none but for fused groups.
+    pub more: &'a [Address],
+    /// Scalars of a fused group: the bits of each in its type, low ones first, or a key of random numbers.
+    pub scalars: &'a [u64],
+}
+
+impl<'a> Io<'a> {
+    /// One output, no scalars.
+    pub fn new(inputs: &'a [Address], output: Address) -> Io<'a> {
+        Io { inputs, output, more: &[], scalars: &[] }
+    }
+
+    /// Every output's first element.
+    pub fn outputs(&self) -> impl Iterator<Item = Address> + use<'a> {
+        std::iter::once(self.output).chain(self.more.iter().copied())
+    }
+
+    /// Whether an output replaces an input.
+    pub fn in_place(&self) -> bool {
+        self.inputs.contains(&self.output) || self.more.iter().any(|o| self.inputs.contains(o))
+    }
 }
 
 /// How a run ended well.

@@ -13,6 +13,8 @@ pub fn dimensions(w: &Workload) -> Vec<(String, usize)> {
         Op::Custom(_) => {
             w.inputs()[0].dims.iter().enumerate().map(|(i, &d)| (format!("size{i}"), d)).collect()
         }
+        Op::Fused(_) if w.dims().len() <= 1 => vec![("n".into(), w.dims().iter().product())],
+        Op::Fused(_) => w.dims().iter().enumerate().map(|(i, &d)| (format!("dim{i}"), d)).collect(),
         _ if w.inputs()[0].rank() <= 1 => vec![("n".into(), w.inputs()[0].elements())],
         _ => w.inputs()[0].dims.iter().enumerate().map(|(i, &d)| (format!("dim{i}"), d)).collect(),
     }
@@ -20,6 +22,13 @@ pub fn dimensions(w: &Workload) -> Vec<(String, usize)> {
 
 /// The workload with one dimension resized; `None` where that makes no valid one.
 pub fn resized(w: &Workload, dimension: &str, size: usize) -> Option<Workload> {
+    if let Some(expr) = w.expr() {
+        let mut dims = w.dims().clone();
+        *dims.get_mut(axis_of(dimension))? = size;
+        let inputs: Option<Vec<Operand>> =
+            w.inputs().iter().map(|o| grown(o, axis_of(dimension), size)).collect();
+        return Some(Workload::fused(expr, &dims, inputs?).ok()?.with_numerics(w.numerics()));
+    }
     let inputs: Option<Vec<Operand>> = match w.op() {
         Op::MatMul => w
             .inputs()
@@ -38,7 +47,7 @@ pub fn resized(w: &Workload, dimension: &str, size: usize) -> Option<Workload> {
             })
             .collect(),
         _ => {
-            let axis = dimension.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0);
+            let axis = axis_of(dimension);
             w.inputs()
                 .iter()
                 .map(|o| if o.rank() == 0 { Some(o.clone()) } else { grown(o, axis, size) })
@@ -46,6 +55,11 @@ pub fn resized(w: &Workload, dimension: &str, size: usize) -> Option<Workload> {
         }
     };
     Some(Workload::new(w.op(), inputs?).ok()?.with_numerics(w.numerics()))
+}
+
+/// The axis in a name such as `dim1`; the first in one without a number.
+fn axis_of(dimension: &str) -> usize {
+    dimension.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0)
 }
 
 /// The operand with one axis resized. A transposed or broadcast operand stays that.

@@ -58,7 +58,7 @@ fn line(kernels: &[Arc<dyn Kernel>], w: &Workload, n: usize, wanted: &dyn Fn(&st
     let (b, out) = (a.clone(), vec![0u64; n + 8]);
     let at = |v: &Vec<u64>| Address::host(v.as_ptr().wrapping_byte_add(v.as_ptr().align_offset(64) * 8));
     let inputs = [at(&a), at(&b), at(&a)];
-    let io = Io { inputs: &inputs[..w.inputs().len()], output: at(&out) };
+    let io = Io::new(&inputs[..w.inputs().len()], at(&out));
     let candidates: Vec<(&Arc<dyn Kernel>, Params)> = kernels
         .iter()
         .filter(|k| wanted(k.name()) && k.supports(w).is_ok())

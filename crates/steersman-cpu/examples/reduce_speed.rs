@@ -62,7 +62,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             // SAFETY: within the block just taken.
             unsafe { *(start as *mut f32).add(i) = (i * 7919 % 1000) as f32 * 1e-3 + 0.5 };
         }
-        let io = Io { inputs: &[Address::host(start)], output: Address::host(output.as_ptr()) };
+        let inputs = [Address::host(start)];
+        let io = Io::new(&inputs, Address::host(output.as_ptr()));
         let mut rows = Vec::new();
         for k in kernels.iter().filter(|k| k.supports(&w).is_ok()) {
             for p in k.params(&w) {

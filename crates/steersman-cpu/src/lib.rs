@@ -1,8 +1,8 @@
 //! The CPU as a device of Steersman.
 //!
 //! [`Cpu`] brings everything together: what the host is ([`host`]), its threads ([`threads`]), memory for results
-//! ([`memory`]) and its kernels by op class: [`map`] (element-wise), [`reduce`], [`moves`] (transpose and copy) and
-//! [`matmul`]. Kernels are written once and compiled for each instruction set ([`isa`]); functions have stated
+//! ([`memory`]) and its kernels by op class: [`map`] (element-wise), [`reduce`], [`moves`] (transpose and copy),
+//! [`matmul`] and [`fused`] groups. Kernels are written once and compiled for each instruction set ([`isa`]); functions have stated
 //! error bounds ([`math`]). [`probe`] and [`rates`] measure what the machine reaches, [`plan`] says what to
 //! calibrate and [`rig`] lays workloads out in memory.
 //!
@@ -16,6 +16,7 @@
 
 pub mod context;
 pub mod device;
+pub mod fused;
 pub mod host;
 pub mod isa;
 pub mod map;
@@ -25,6 +26,7 @@ pub mod memory;
 pub mod moves;
 pub mod plan;
 pub mod probe;
+pub mod random;
 pub mod rates;
 pub mod reduce;
 pub mod rig;

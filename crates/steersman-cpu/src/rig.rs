@@ -99,7 +99,7 @@ impl Rig for CpuRig {
         };
         let output = Address::host(self.output.as_mut_ptr().wrapping_add(self.output_at));
         // SAFETY: the blocks cover what the workload's strides reach, and the engine only names legal variants.
-        unsafe { kernel.run(&self.workload, v.params, Io { inputs: &self.inputs, output }) }
+        unsafe { kernel.run(&self.workload, v.params, Io::new(&self.inputs, output)) }
     }
 
     fn quiet(&mut self) -> bool {

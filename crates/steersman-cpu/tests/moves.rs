@@ -76,7 +76,8 @@ fn check(kernels: &[Arc<dyn Kernel>], w: &Workload) -> usize {
         for p in k.params(w) {
             let y = Memory::new(w.output().bytes() + 64, 99);
             let guard = y.bytes(w.output().bytes() + 64)[w.output().bytes()..].to_vec();
-            let io = Io { inputs: &[x.at((-low) as usize * size)], output: y.at(0) };
+            let inputs = [x.at((-low) as usize * size)];
+            let io = Io::new(&inputs, y.at(0));
             // SAFETY: both are as large as the workload's strides reach.
             unsafe { k.run(w, p, io) }.unwrap();
             assert!(y.bytes(want.len()) == want, "{} {p} on {w}", k.name());

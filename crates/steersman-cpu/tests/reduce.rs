@@ -105,7 +105,8 @@ impl Case {
         let mut y = vec![0x5au8; out + 8 + 64];
         let shift = y.as_ptr().align_offset(8);
         let x = Address(self.bytes.as_ptr() as u64 + self.first as u64);
-        let io = Io { inputs: &[x], output: Address::host(y[shift..].as_mut_ptr()) };
+        let inputs = [x];
+        let io = Io::new(&inputs, Address::host(y[shift..].as_mut_ptr()));
         // SAFETY: both are as large as the workload's strides reach.
         unsafe { k.run(&self.w, p, io) }.unwrap();
         assert!(

@@ -1,5 +1,7 @@
 //! What can go wrong, from knobs to kernels.
 
+use crate::array::ArrayError;
+use steersman_core::expr::ExprError;
 use steersman_core::knobs::KnobError;
 use steersman_core::wisdom::WisdomError;
 use steersman_core::{EngineError, WorkloadError};
@@ -19,6 +21,25 @@ pub enum Error {
     /// Wisdom could not be written.
     #[error(transparent)]
     Wisdom(#[from] WisdomError),
+    /// An array operation that cannot be.
+    #[error(transparent)]
+    Array(#[from] ArrayError),
+    /// A fused group that cannot be.
+    #[error(transparent)]
+    Expr(#[from] ExprError),
+    /// A plan needs more memory than there is; nothing has run.
+    #[error(
+        "computing this needs {need} bytes at its peak with {in_use} in use, over the limit of {limit}; \
+         read parts of it first, let results go sooner or raise memory.limit"
+    )]
+    PlanTooLarge {
+        /// Bytes at the plan's peak.
+        need: u64,
+        /// Bytes in use already.
+        in_use: u64,
+        /// The knob memory.limit, or what the machine has.
+        limit: u64,
+    },
     /// No memory for operands or results.
     #[error("no memory for '{workload}': {why}")]
     Memory {

@@ -2,23 +2,28 @@
 //! threads, with which parameters. It measures instead of guessing, learns from every run, and can say why.
 //!
 //! - [`Runtime`] owns devices, engine and wisdom; [`Runtime::eval`] runs an op on [`View`]s of your data.
+//! - [`Array`] is numeric work written down: lazy, fused, and run where it is quickest when it is read.
 //! - [`Adaptive`] makes one function of several implementations of anything.
 //! - [`core`] is the decision engine alone, [`cpu`] the CPU device.
 
 pub mod adaptive;
+pub mod array;
 mod background;
 mod calibrate;
 mod crossover;
 mod error;
+pub mod plan;
 mod regret;
 mod remember;
 mod runtime;
 mod view;
 
 pub use adaptive::Adaptive;
+pub use array::{Array, Axis, Over, Seed, Slice};
 pub use calibrate::{Calibrate, CalibrationReport, Step};
 pub use crossover::parallel_from;
 pub use error::Error;
+pub use plan::Plan;
 pub use regret::{RegretReport, RegretRow};
 pub use runtime::Runtime;
 pub use steersman_core as core;

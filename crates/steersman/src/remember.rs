@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use steersman_core::cost::{CellKey, Knowledge, Machine};
 use steersman_core::guard::Offence;
+use steersman_core::op::FUSED;
 use steersman_core::wisdom::{Batch, Cell, DeviceRow, MetaRow, QuarantineRow, Snapshot, Wisdom};
 use steersman_core::{DType, DeviceId, Engine, Layout, Op, OpClass, Params, Variant};
 
@@ -13,7 +14,7 @@ const FADE: f64 = 0.1;
 
 const LAYOUTS: [(Layout, &str); 3] =
     [(Layout::Contiguous, "contiguous"), (Layout::Broadcast, "broadcast"), (Layout::Strided, "strided")];
-const CLASSES: [(OpClass, &str); 8] = [
+const CLASSES: [(OpClass, &str); 9] = [
     (OpClass::Unary, "unary"),
     (OpClass::Binary, "binary"),
     (OpClass::Ternary, "ternary"),
@@ -22,6 +23,7 @@ const CLASSES: [(OpClass, &str); 8] = [
     (OpClass::Move, "move"),
     (OpClass::Conv, "conv"),
     (OpClass::Custom, "custom"),
+    (OpClass::Fused, FUSED),
 ];
 
 fn by_name<T: Copy>(table: &[(T, &'static str)], name: &str) -> Option<T> {
@@ -51,13 +53,18 @@ pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &S
         // A kernel whose code changed since gets another chance.
         if let Some(&(kernel, revision)) = kernels.get(q.kernel.as_str())
             && revision == q.revision
-            && let Some(op) = Op::from_name(&q.op)
+            && let Some(op) = op_name(&q.op)
             && let Ok(dtype) = q.dtype.parse::<DType>()
         {
-            engine.guard().quarantine(kernel, op.name(), dtype, Offence::Failed, q.reason.clone());
+            engine.guard().quarantine(kernel, op, dtype, Offence::Failed, q.reason.clone());
         }
     }
     snapshot.meta.contains_key(&calibrated_key(fingerprint))
+}
+
+/// The name as the engine has it, if there is such an op.
+fn op_name(name: &str) -> Option<&'static str> {
+    if name == FUSED { Some(FUSED) } else { Op::from_name(name).map(Op::name) }
 }
 
 /// The meta key that says a device was calibrated.
@@ -80,7 +87,7 @@ fn key_of(cell: &Cell, kernel: u16) -> Option<CellKey> {
         (POOL, _) => None,
         // A name of the op's class: `max` is both a binary op and a reduction.
         (_, OpClass::Reduce) => Some(steersman_core::ReduceOp::ALL.iter().find(|r| r.name() == op)?.name()),
-        _ => Some(Op::from_name(op)?.name()),
+        _ => Some(op_name(op)?),
     };
     Some(CellKey {
         variant: Variant { kernel, params: Params { threads: cell.threads, variant: cell.variant } },

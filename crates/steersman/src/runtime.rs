@@ -2,6 +2,7 @@
 
 use crate::background::Background;
 use crate::error::Error;
+use crate::plan::Planner;
 use crate::remember;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,6 +35,7 @@ pub(crate) struct Inner {
     /// Whether rates were probed since the last save.
     pub(crate) probed: Arc<AtomicBool>,
     background: Mutex<Option<Background>>,
+    pub(crate) planner: Planner,
 }
 
 /// Owns devices, engine, wisdom and log. Cheap to clone; `Send + Sync`.
@@ -109,6 +111,7 @@ impl Runtime {
             saved: AtomicU64::new(engine.with_model(|m| m.changes())),
             calibrated: Arc::new(AtomicBool::new(calibrated)),
             background: Mutex::new(None),
+            planner: Planner::default(),
             engine,
             knobs,
         });
@@ -119,6 +122,11 @@ impl Runtime {
             *runtime.inner.background.lock().unwrap_or_else(|e| e.into_inner()) = started;
         }
         Ok(runtime)
+    }
+
+    /// Whether this is the same runtime: a clone of the other one.
+    pub fn is(&self, other: &Runtime) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// The decision engine.
@@ -187,10 +195,8 @@ impl Runtime {
         inputs: &[Address],
         output: Address,
     ) -> Result<Decision, Error> {
-        let inner = &*self.inner;
-        let decision = inner.engine.decide(w)?;
         // SAFETY: passed on.
-        unsafe { inner.run_decided(w, decision, Io { inputs, output }) }
+        unsafe { self.inner.run_io(w, Io::new(inputs, output)) }
     }
 
     /// Runs a workload on contiguous bytes in host memory; `forced` names the variant, else the engine decides.
@@ -228,7 +234,7 @@ impl Runtime {
         let mut result = inner.cpu.memory.take(output.len().max(1)).map_err(memory)?;
         result.as_uninit_mut().fill(std::mem::MaybeUninit::new(0));
         let addresses: Vec<Address> = blocks.iter().map(|b| Address::host(b.as_ptr())).collect();
-        let io = Io { inputs: &addresses, output: Address::host(result.as_mut_ptr()) };
+        let io = Io::new(&addresses, Address::host(result.as_mut_ptr()));
         let decision = match forced {
             Some(v) => inner.engine.judge(w)?.with_variant(v),
             None => inner.engine.decide(w)?,
@@ -274,6 +280,16 @@ impl Inner {
         Ok(())
     }
 
+    /// Runs a workload where it is quickest; on failure on the next best.
+    ///
+    /// # Safety
+    /// As for [`Runtime::run_at`].
+    pub(crate) unsafe fn run_io(&self, w: &Workload, io: Io<'_>) -> Result<Decision, Error> {
+        let decision = self.engine.decide(w)?;
+        // SAFETY: passed on.
+        unsafe { self.run_decided(w, decision, io) }
+    }
+
     /// Runs what was decided; whoever fails is put away and the next best runs.
     unsafe fn run_decided(
         &self,
@@ -305,7 +321,7 @@ impl Inner {
             self.engine.quarantine(decision.variant().kernel, w, offence, why.clone());
             self.tracker.failed(self.usage(w, &decision, &name));
             self.note(w, &decision, None, Some(format!("{name} was put into quarantine: {why}")));
-            if io.inputs.contains(&io.output) {
+            if io.in_place() {
                 return Err(Error::HalfDone { workload: w.to_string(), kernel: name, why });
             }
             last = Some(why);

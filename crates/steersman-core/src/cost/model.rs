@@ -454,6 +454,13 @@ pub fn coordinates(w: &Workload) -> Coordinates {
             let last = dims.last().copied().unwrap_or(1);
             [ln(w.inputs()[0].elements() / last.max(1)), ln(last), 0.0]
         }
+        // Groups of one size differ by how much they do with an element.
+        OpClass::Fused => {
+            let flops = w.expr().map_or(1.0, |e| e.flops());
+            let last = w.dims().last().copied().unwrap_or(1);
+            let rows = if w.layout() == Layout::Contiguous { 0.0 } else { ln(last) };
+            [ln(w.dims().iter().product()), flops.max(1.0).ln(), rows]
+        }
         OpClass::Unary | OpClass::Binary | OpClass::Ternary if w.layout() == Layout::Contiguous => {
             [ln(w.output().elements()), 0.0, 0.0]
         }

@@ -12,6 +12,11 @@ mod reduce;
 pub use elementwise::{BinaryOp, TernaryOp, UnaryOp};
 pub use reduce::{Axes, Perm, ReduceOp};
 
+use crate::expr::ExprHash;
+
+/// The name of every fused group, which has no text form of its own.
+pub const FUSED: &str = "fused";
+
 /// The most dimensions an operand may have.
 pub const MAX_RANK: usize = 8;
 
@@ -49,6 +54,8 @@ pub enum Op {
     },
     /// A user's own function, by its registered name; operand shapes are its size features.
     Custom(&'static str),
+    /// A fused group, by the hash of its [`Expr`](crate::expr::Expr), which the workload carries.
+    Fused(ExprHash),
 }
 
 /// Operations that share a cost structure.
@@ -71,6 +78,8 @@ pub enum OpClass {
     Conv,
     /// User code.
     Custom,
+    /// Fused groups.
+    Fused,
 }
 
 impl Op {
@@ -86,15 +95,17 @@ impl Op {
             Op::Copy => "copy",
             Op::Conv2d { .. } => "conv2d",
             Op::Custom(name) => name,
+            Op::Fused(_) => FUSED,
         }
     }
 
-    /// How many operands it takes.
+    /// How many operands it takes by itself; how many a fused group takes, only its expression knows.
     pub fn arity(self) -> usize {
         match self {
             Op::Unary(_) | Op::Reduce { .. } | Op::Transpose { .. } | Op::Copy | Op::Custom(_) => 1,
             Op::Binary(_) | Op::MatMul | Op::Conv2d { .. } => 2,
             Op::Ternary(_) => 3,
+            Op::Fused(_) => 0,
         }
     }
 
@@ -109,6 +120,7 @@ impl Op {
             Op::Transpose { .. } | Op::Copy => OpClass::Move,
             Op::Conv2d { .. } => OpClass::Conv,
             Op::Custom(_) => OpClass::Custom,
+            Op::Fused(_) => OpClass::Fused,
         }
     }
 
@@ -117,7 +129,8 @@ impl Op {
         matches!(self, Op::Unary(_) | Op::Binary(_) | Op::Ternary(_))
     }
 
-    /// The op of this name with default attributes, if there is one. Custom ops have no text form.
+    /// The op of this name with default attributes, if there is one. Custom ops and fused
+    /// groups have no text form.
     pub fn from_name(name: &str) -> Option<Op> {
         if let Some(u) = UnaryOp::ALL.iter().find(|u| u.name() == name) {
             return Some(Op::Unary(*u));

@@ -143,6 +143,19 @@ pub enum WorkloadError {
         /// The output's type.
         got_dtype: DType,
     },
+    /// There is no such output.
+    #[error("{op} has {has} result(s): there is no result {named}")]
+    OutputCount {
+        /// The op's name.
+        op: &'static str,
+        /// Results it has.
+        has: usize,
+        /// The result named, from 0.
+        named: usize,
+    },
+    /// A fused op without its expression.
+    #[error("a fused workload needs its expression: make it with Workload::fused")]
+    NoExpr,
     /// The text form was malformed.
     #[error("cannot read workload '{text}': {problem}; expected {expected}")]
     Text {

@@ -3,36 +3,30 @@
 use super::WorkloadError;
 use super::operand::{Dims, Operand, Strides};
 use crate::dtype::DType;
-use crate::op::{Op, Perm, TernaryOp};
+use crate::op::{Axes, Op, Perm, ReduceOp, TernaryOp};
 use smallvec::SmallVec;
 
 type Inputs = SmallVec<[Operand; 3]>;
 
 pub(super) fn infer(op: Op, mut inputs: Inputs) -> Result<(Op, Inputs, Operand), WorkloadError> {
+    if let Op::Fused(_) = op {
+        return Err(WorkloadError::NoExpr);
+    }
     if inputs.len() != op.arity() {
         return Err(WorkloadError::Arity { op: op.name(), expected: op.arity(), got: inputs.len() });
     }
     check_dtypes(op, &inputs)?;
     let dtype = inputs[inputs.len() - 1].dtype;
     let (op, output) = match op {
-        Op::Unary(_) | Op::Copy | Op::Custom(_) => (op, Operand::new(dtype, &inputs[0].dims)?),
+        Op::Unary(_) | Op::Copy | Op::Custom(_) | Op::Fused(_) => (op, Operand::new(dtype, &inputs[0].dims)?),
         Op::Binary(_) | Op::Ternary(_) => {
             let dims = broadcast_all(op, &mut inputs)?;
             let bool_out = matches!(op, Op::Binary(b) if b.compares());
             (op, Operand::new(if bool_out { DType::Bool } else { dtype }, &dims)?)
         }
         Op::Reduce { kind, axes } => {
-            let dims = &inputs[0].dims;
-            if let Some(axis) = axes.iter().find(|&a| a >= dims.len()) {
-                return Err(WorkloadError::Axis { op: op.name(), axis, dims: dims.clone() });
-            }
-            let axes = axes.or_all(dims.len());
-            let kept: Dims = (0..dims.len()).filter(|&a| !axes.contains(a)).map(|a| dims[a]).collect();
-            let reduces_nothing = axes.iter().any(|a| dims[a] == 0);
-            if reduces_nothing && !kind.has_identity() && !kept.contains(&0) {
-                return Err(WorkloadError::EmptyReduce { op: op.name(), dims: dims.clone() });
-            }
-            (Op::Reduce { kind, axes }, Operand::new(kind.result(dtype), &kept)?)
+            let (axes, output) = reduced(kind, axes, dtype, &inputs[0].dims)?;
+            (Op::Reduce { kind, axes }, output)
         }
         Op::MatMul => (op, Operand::new(dtype, &matmul_dims(&mut inputs)?)?),
         Op::Transpose { perm } => {
@@ -47,6 +41,25 @@ pub(super) fn infer(op: Op, mut inputs: Inputs) -> Result<(Op, Inputs, Operand),
         Op::Conv2d { stride, pad } => (op, Operand::new(dtype, &conv_dims(&inputs, stride, pad)?)?),
     };
     Ok((op, inputs, output))
+}
+
+/// The result of reducing an array of these dimensions, and the axes that `axes` means for it.
+pub(super) fn reduced(
+    kind: ReduceOp,
+    axes: Axes,
+    dtype: DType,
+    dims: &Dims,
+) -> Result<(Axes, Operand), WorkloadError> {
+    if let Some(axis) = axes.iter().find(|&a| a >= dims.len()) {
+        return Err(WorkloadError::Axis { op: kind.name(), axis, dims: dims.clone() });
+    }
+    let axes = axes.or_all(dims.len());
+    let kept: Dims = (0..dims.len()).filter(|&a| !axes.contains(a)).map(|a| dims[a]).collect();
+    let reduces_nothing = axes.iter().any(|a| dims[a] == 0);
+    if reduces_nothing && !kind.has_identity() && !kept.contains(&0) {
+        return Err(WorkloadError::EmptyReduce { op: kind.name(), dims: dims.clone() });
+    }
+    Ok((axes, Operand::new(kind.result(dtype), &kept)?))
 }
 
 fn check_dtypes(op: Op, inputs: &Inputs) -> Result<(), WorkloadError> {
@@ -74,7 +87,7 @@ fn check_dtypes(op: Op, inputs: &Inputs) -> Result<(), WorkloadError> {
         Op::Reduce { kind, .. } => kind.takes(dtype),
         Op::MatMul => !matches!(dtype, DType::Bool | DType::U8),
         Op::Conv2d { .. } => dtype.is_float(),
-        Op::Transpose { .. } | Op::Copy | Op::Custom(_) => true,
+        Op::Transpose { .. } | Op::Copy | Op::Custom(_) | Op::Fused(_) => true,
     };
     if takes { Ok(()) } else { Err(WorkloadError::DType { op: op.name(), dtype }) }
 }
@@ -91,7 +104,7 @@ fn broadcast_all(op: Op, inputs: &mut Inputs) -> Result<Dims, WorkloadError> {
     Ok(dims)
 }
 
-fn broadcast(op: &'static str, a: &Dims, b: &Dims) -> Result<Dims, WorkloadError> {
+pub(super) fn broadcast(op: &'static str, a: &Dims, b: &Dims) -> Result<Dims, WorkloadError> {
     if a == b {
         return Ok(a.clone());
     }
@@ -109,7 +122,7 @@ fn broadcast(op: &'static str, a: &Dims, b: &Dims) -> Result<Dims, WorkloadError
     Ok(out)
 }
 
-fn stretch(o: &mut Operand, dims: &Dims) {
+pub(super) fn stretch(o: &mut Operand, dims: &Dims) {
     let lead = dims.len() - o.dims.len();
     let mut strides: Strides = SmallVec::from_elem(0, dims.len());
     for (i, (&d, &s)) in o.dims.iter().zip(&o.strides).enumerate() {

@@ -70,6 +70,7 @@ fn op_word(op: Op) -> u64 {
         Op::Copy => (6, 0),
         Op::Conv2d { stride, pad } => (7, stride as u64 | (pad as u64) << 16),
         Op::Custom(name) => (8, name.as_ptr() as u64),
+        Op::Fused(_) => (9, 0),
     };
     tag << 60 | (rest & ((1 << 60) - 1))
 }
@@ -99,8 +100,10 @@ impl Workload {
     #[inline]
     fn push_words(&self, key: &mut Key) -> Option<()> {
         key.push(op_word(self.op))?;
-        if let Op::Custom(name) = self.op {
-            key.push(name.len() as u64)?;
+        match self.op {
+            Op::Custom(name) => key.push(name.len() as u64)?,
+            Op::Fused(_) => return self.push_fused(key),
+            _ => {}
         }
         let out = &self.output;
         for o in self.inputs.iter().chain([out]) {
@@ -128,6 +131,33 @@ impl Workload {
         }
         Some(())
     }
+
+    /// A group may have many operands: the key has its expression's hash and shape in full, and what lies
+    /// behind each operand as two hashes (a kernel looks at the operands themselves before it runs).
+    #[inline(never)]
+    fn push_fused(&self, key: &mut Key) -> Option<()> {
+        let Op::Fused(expr) = self.op else { return None };
+        let dims = self.dims();
+        key.push(expr.0)?;
+        key.push(dims.len() as u64 | (self.numerics as u64) << 8)?;
+        for &d in dims {
+            key.push(d as u64)?;
+        }
+        let (mut one, mut other) = (0u64, 1u64);
+        let mut mix = |word: u64| {
+            one = (one.rotate_left(29) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            other = (other ^ word).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(32);
+        };
+        for o in self.inputs.iter().chain(self.outputs()) {
+            let plain = o.is_contiguous();
+            mix(o.align_log2 as u64 | (plain as u64) << 8 | place_bits(o.place) << 32);
+            if !plain {
+                o.strides.iter().for_each(|&s| mix(s as u64));
+            }
+        }
+        key.push(one)?;
+        key.push(other)
+    }
 }
 
 /// Equality of a few words, without the call that comparing slices makes.
@@ -139,6 +169,39 @@ fn same_dims(a: &[usize], b: &[usize]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expr::Expr;
+    use crate::{BinaryOp, DType, Operand};
+    use std::sync::Arc;
+
+    #[test]
+    fn fused_groups_differ_by_expression_shape_and_layout_and_always_have_a_key() {
+        let expr = |op, n: u16| {
+            let mut b = Expr::builder(vec![DType::F32; n as usize]);
+            let values: Vec<_> = (0..n).map(|i| b.input(i).unwrap()).collect();
+            let sum = values.into_iter().reduce(|a, v| b.binary(op, a, v).unwrap()).unwrap();
+            b.output(sum).unwrap();
+            Arc::new(b.finish().unwrap())
+        };
+        let full = |dims: &[usize]| Operand::new(DType::F32, dims).unwrap();
+        let fused = |e: &Arc<Expr>, inputs: Vec<Operand>| Workload::fused(e, &[4, 4], inputs).unwrap();
+        let (add, sub) = (expr(BinaryOp::Add, 2), expr(BinaryOp::Sub, 2));
+        let all = [
+            fused(&add, vec![full(&[4, 4]), full(&[4, 4])]),
+            fused(&sub, vec![full(&[4, 4]), full(&[4, 4])]),
+            fused(&add, vec![full(&[4, 4]), full(&[4])]),
+            fused(&add, vec![full(&[4]), full(&[4, 4])]),
+            fused(&add, vec![full(&[4, 4]), full(&[4, 1])]),
+            Workload::fused(&add, &[16], [full(&[16]), full(&[16])]).unwrap(),
+        ];
+        for (i, a) in all.iter().enumerate() {
+            for (j, b) in all.iter().enumerate() {
+                assert_eq!(a.key() == b.key(), i == j, "{a} and {b}");
+                assert_eq!(a == b, i == j, "{a} and {b}");
+            }
+        }
+        let many = expr(BinaryOp::Add, 40);
+        assert!(fused(&many, vec![full(&[4, 1]); 40]).key().is_some());
+    }
 
     fn key(text: &str) -> Key {
         text.parse::<Workload>().unwrap().key().unwrap()

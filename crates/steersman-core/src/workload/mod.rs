@@ -10,6 +10,7 @@
 //! ```
 
 mod error;
+mod fused;
 mod infer;
 mod key;
 mod operand;
@@ -22,9 +23,11 @@ pub use text::parse_file;
 
 use crate::device::Place;
 use crate::dtype::DType;
+use crate::expr::Expr;
 use crate::kernel::NumericClass;
 use crate::op::{Op, OpClass};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// An op with its operands' facts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +36,8 @@ pub struct Workload {
     inputs: SmallVec<[Operand; 3]>,
     output: Operand,
     numerics: NumericClass,
+    /// What a fused group has beyond that.
+    group: Option<Arc<fused::Group>>,
 }
 
 /// How an operand list lies in memory; part of a model's key because it changes the rate, not the rule.
@@ -52,7 +57,7 @@ impl Workload {
     pub fn new(op: Op, inputs: impl IntoIterator<Item = Operand>) -> Result<Workload, WorkloadError> {
         let inputs: SmallVec<[Operand; 3]> = inputs.into_iter().collect();
         let (op, inputs, output) = infer::infer(op, inputs)?;
-        Ok(Workload { op, inputs, output, numerics: NumericClass::Reassociated })
+        Ok(Workload { op, inputs, output, numerics: NumericClass::Reassociated, group: None })
     }
 
     /// An element-wise workload whose operands and output already have one shape and need no checking beyond
@@ -78,7 +83,7 @@ impl Workload {
             .into_iter()
             .inspect(|o| same &= o.dtype == output.dtype && o.dims[..] == output.dims[..])
             .collect();
-        (same && inputs.len() == op.arity()).then_some(Workload { op, inputs, output, numerics })
+        (same && inputs.len() == op.arity()).then_some(Workload { op, inputs, output, numerics, group: None })
     }
 
     /// A user function's workload: `sizes` are what its time depends on.
@@ -95,21 +100,39 @@ impl Workload {
     /// The same workload with its result wanted elsewhere.
     pub fn with_output_at(mut self, place: Place) -> Workload {
         self.output.place = place;
+        if let Some(group) = &mut self.group {
+            Arc::make_mut(group).outputs.iter_mut().for_each(|o| o.place = place);
+        }
         self
     }
 
     /// The same workload writing to memory with these strides and alignment.
-    pub fn with_output(mut self, output: Operand) -> Result<Workload, WorkloadError> {
-        if output.dims != self.output.dims || output.dtype != self.output.dtype {
+    pub fn with_output(self, output: Operand) -> Result<Workload, WorkloadError> {
+        self.with_nth_output(0, output)
+    }
+
+    /// The same workload writing its `n`th result to memory with these strides and alignment.
+    pub fn with_nth_output(mut self, n: usize, output: Operand) -> Result<Workload, WorkloadError> {
+        let expected = self.outputs().get(n).ok_or(WorkloadError::OutputCount {
+            op: self.op.name(),
+            has: self.outputs().len(),
+            named: n,
+        })?;
+        if output.dims != expected.dims || output.dtype != expected.dtype {
             return Err(WorkloadError::Output {
                 op: self.op.name(),
-                expected: self.output.dims.clone(),
-                expected_dtype: self.output.dtype,
+                expected: expected.dims.clone(),
+                expected_dtype: expected.dtype,
                 got: output.dims,
                 got_dtype: output.dtype,
             });
         }
-        self.output = output;
+        if let Some(group) = &mut self.group {
+            Arc::make_mut(group).outputs[n] = output.clone();
+        }
+        if n == 0 {
+            self.output = output;
+        }
         Ok(self)
     }
 
@@ -125,10 +148,28 @@ impl Workload {
         &self.inputs
     }
 
-    /// Its result.
+    /// Its result; of a fused group, the first.
     #[inline]
     pub fn output(&self) -> &Operand {
         &self.output
+    }
+
+    /// Its results: one, but for fused groups.
+    pub fn outputs(&self) -> &[Operand] {
+        match &self.group {
+            None => std::slice::from_ref(&self.output),
+            Some(group) => &group.outputs,
+        }
+    }
+
+    /// The expression of a fused group.
+    pub fn expr(&self) -> Option<&Arc<Expr>> {
+        self.group.as_ref().map(|g| &g.expr)
+    }
+
+    /// The shape that a fused group's operands are broadcast to; of other workloads, the result's.
+    pub fn dims(&self) -> &Dims {
+        self.group.as_ref().map_or(&self.output.dims, |g| &g.dims)
     }
 
     /// The loosest numeric class the caller allows.
@@ -137,9 +178,13 @@ impl Workload {
         self.numerics
     }
 
-    /// The element type the arithmetic is about: that of the last operand (`where`'s first is bool).
+    /// The element type the arithmetic is about: that of the last operand (`where`'s first is bool), or the
+    /// one that most steps of a fused group are in.
     #[inline]
     pub fn dtype(&self) -> DType {
+        if let Some(group) = &self.group {
+            return group.expr.dtype();
+        }
         self.inputs.last().map_or(self.output.dtype, |o| o.dtype)
     }
 
@@ -156,6 +201,10 @@ impl Workload {
             Op::Conv2d { .. } => 2.0 * out * self.inputs[1].dims[1..].iter().product::<usize>() as f64,
             Op::Transpose { .. } | Op::Copy => 0.0,
             Op::Custom(_) => self.inputs[0].elements() as f64,
+            Op::Fused(_) => {
+                let elements = self.dims().iter().product::<usize>() as f64;
+                self.expr().map_or(0.0, |e| e.flops() * elements)
+            }
         }
     }
 
@@ -163,7 +212,8 @@ impl Workload {
     #[inline]
     pub fn bytes(&self) -> f64 {
         let read: usize = self.inputs.iter().map(|o| o.distinct_bytes()).sum();
-        (read + self.output.bytes()) as f64
+        let written: usize = self.outputs().iter().map(|o| o.bytes()).sum();
+        (read + written) as f64
     }
 
     /// Flops per byte.
@@ -174,7 +224,7 @@ impl Workload {
 
     /// Whether there is nothing to compute or store.
     pub fn is_empty(&self) -> bool {
-        self.output.elements() == 0
+        self.outputs().iter().all(|o| o.elements() == 0)
     }
 
     /// How the operands lie in memory.
@@ -185,7 +235,7 @@ impl Workload {
             return if plain { Layout::Contiguous } else { Layout::Strided };
         }
         let mut layout = Layout::Contiguous;
-        for o in self.inputs.iter().chain([&self.output]) {
+        for o in self.inputs.iter().chain(self.outputs()) {
             if !o.is_contiguous() {
                 let repeats = o.dims.iter().zip(&o.strides).any(|(&d, &s)| d > 1 && s == 0);
                 layout = layout.max(if repeats { Layout::Broadcast } else { Layout::Strided });

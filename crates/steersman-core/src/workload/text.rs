@@ -7,10 +7,14 @@ use super::error::show;
 use super::{Operand, Strides, Workload, WorkloadError};
 use crate::device::Place;
 use crate::dtype::DType;
+use crate::expr::Brief;
 use crate::kernel::NumericClass;
 use crate::op::{Axes, Op, Perm, ReduceOp, TernaryOp};
 use std::fmt;
 use std::str::FromStr;
+
+/// Steps of a fused group that its text shows: enough to recognise it by.
+const SHOWN_STEPS: usize = 12;
 
 struct Fail {
     problem: String,
@@ -239,6 +243,9 @@ fn edits(a: &str, b: &str) -> usize {
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.op.name(), self.dtype())?;
+        if let Some(expr) = self.expr() {
+            write!(f, " {} {{{}}} of", show(self.dims()), Brief(expr, SHOWN_STEPS))?;
+        }
         for o in &self.inputs {
             let (dims, strides) = unstretched(self.op, o);
             write!(f, " {}", show(&dims))?;
@@ -270,7 +277,7 @@ impl fmt::Display for Workload {
 /// dropped, other repeated ones become 1. Strides only if what is left is not contiguous.
 fn unstretched(op: Op, o: &Operand) -> (super::Dims, Option<Strides>) {
     let (mut dims, mut strides) = (o.dims.clone(), o.strides.clone());
-    if op.is_elementwise() || op == Op::MatMul {
+    if op.is_elementwise() || matches!(op, Op::MatMul | Op::Fused(_)) {
         let keep = if op == Op::MatMul { 2 } else { 1 };
         while dims.len() > keep && strides[0] == 0 && dims[0] > 1 {
             dims.remove(0);

@@ -9,7 +9,8 @@
 //! let w: Workload = "add f32 3 1".parse()?;
 //! let (a, b, mut sum) = ([1.0f32, 2.0, 3.0], [10.0f32], [0.0f32; 3]);
 //! for kernel in map::kernels(&ctx).iter().filter(|k| k.supports(&w).is_ok()) {
-//!     let io = Io { inputs: &[Address::host(&a), Address::host(&b)], output: Address::host(&mut sum) };
+//!     let inputs = [Address::host(&a), Address::host(&b)];
+//!     let io = Io::new(&inputs, Address::host(&mut sum));
 //!     // SAFETY: the arrays have the workload's shapes.
 //!     unsafe { kernel.run(&w, Params::SERIAL, io) }.unwrap();
 //!     assert_eq!(sum, [11.0, 12.0, 13.0], "{}", kernel.name());
@@ -37,8 +38,15 @@ mod plan;
 mod row;
 mod scalar;
 mod simd;
-mod stream;
+pub(crate) mod stream;
 mod table;
+
+pub(crate) use copy::{fill, gather_run, scatter_run};
+pub(crate) use cost::flops;
+pub(crate) use narrow::{Half, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+pub(crate) use row::{RowFn, Rows};
+pub(crate) use scalar::Scalar;
+pub(crate) use table::of as find_rows;
 
 use crate::context::Context;
 use crate::isa::Level;
@@ -72,7 +80,7 @@ fn supported(w: &Workload) -> Result<(), Refusal> {
 
 /// How far vector code may be from the reference: not at all, but for functions with a ULP bound of their
 /// own and for `fma` where there is no such instruction.
-fn class(op: Op, dtype: DType, level: Level) -> NumericClass {
+pub(crate) fn class(op: Op, dtype: DType, level: Level) -> NumericClass {
     use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Recip, Relu, Round, Sign, Sqrt, Trunc};
     let exact = match op {
         _ if !dtype.is_float() => true,

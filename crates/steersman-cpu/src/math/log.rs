@@ -105,6 +105,26 @@ pub fn ln_f64<I: Isa>(x: f64) -> f64 {
     ln_edges_f64(x, fma64::<I>(n, LN2_F64.0, f + low))
 }
 
+/// Natural logarithm of a positive normal number; of any other, anything.
+#[inline(always)]
+pub(crate) fn ln_normal_f32<I: Isa>(x: f32) -> f32 {
+    const SQRT_HALF: u32 = 0x3f35_04f3;
+    let bits = x.to_bits();
+    let e = (bits.wrapping_sub(SQRT_HALF) as i32) >> 23;
+    let f = f32::from_bits(bits.wrapping_sub((e as u32) << 23)) - 1.0;
+    let low = fma32::<I>(e as f32, LN2_F32.1, ln_tail_f32::<I>(f));
+    fma32::<I>(e as f32, LN2_F32.0, f + low)
+}
+
+/// Natural logarithm of a positive normal number; of any other, anything.
+#[inline(always)]
+pub(crate) fn ln_normal_f64<I: Isa>(x: f64) -> f64 {
+    let (m, n) = split_normal_f64(x);
+    let f = m - 1.0;
+    let low = fma64::<I>(n, LN2_F64.1, ln_tail_f64::<I>(f));
+    fma64::<I>(n, LN2_F64.0, f + low)
+}
+
 /// Logarithm to base 2, exact for powers of two.
 #[inline(always)]
 pub fn log2_f32<I: Isa>(x: f32) -> f32 {

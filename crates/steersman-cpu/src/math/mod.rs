@@ -54,6 +54,7 @@ pub use log::*;
 pub use pow::*;
 pub use round::*;
 pub use trig::{cos_f32, cos_f64, sin_f32, sin_f64, tan_f32, tan_f64};
+pub(crate) use trig::{sin_half_turn_f32, sin_half_turn_f64};
 
 /// `horner!(fma::<I>, x; c0, c1, ..)` is `c0 + x (c1 + x (..))`, written out so that no inner loop is left
 /// for the vectoriser to trip over.

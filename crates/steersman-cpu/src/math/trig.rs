@@ -57,16 +57,38 @@ fn nearest_multiple<I: Isa>(x: f64, shift: f64) -> (f64, u64) {
     (t - ROUNDER_F64 - shift, t.to_bits())
 }
 
+/// Sine for `|r| ≤ π/2`.
+#[inline(always)]
+pub(crate) fn sin_half_turn_f32<I: Isa>(r: f32) -> f32 {
+    let z = r * r;
+    // (sin r - r) / r³: degree 3 in r², relative error of sin r 2^-27.3.
+    let p = horner!(fma32::<I>, z; -0.166_666_6, 0.008_333_069, -0.000_198_097_78, 2.606_102_7e-6);
+    fma32::<I>(z * r, p, r)
+}
+
+/// `(sin r - r) / r³` as a function of `z = r²`, for `|r| ≤ π/2`: degree 8, relative error of sin r 2^-61.8.
+#[inline(always)]
+fn sin_tail_f64<I: Isa>(z: f64) -> f64 {
+    horner!(fma64::<I>, z;
+        -0.16666666666666666, 0.008333333333333217, -0.00019841269841219467, 2.7557319213381624e-6,
+        -2.505210714491655e-8, 1.6058958924653803e-10, -7.643778267000616e-13, 2.738476976203032e-15,
+        -1.5808161524744587e-18)
+}
+
+/// Sine for `|r| ≤ π/2`.
+#[inline(always)]
+pub(crate) fn sin_half_turn_f64<I: Isa>(r: f64) -> f64 {
+    let z = r * r;
+    fma64::<I>(z * r, sin_tail_f64::<I>(z), r)
+}
+
 /// `sin(x + shift π)` for `shift` 0 or ½ and `0 ≤ x ≤ FAST_LIMIT_F32`.
 #[inline(always)]
 fn sin_shifted_f32<I: Isa>(x: f32, shift: f64) -> f32 {
     let x = f64::from(x);
     let (n, parity) = nearest_multiple::<I>(x, shift);
     let r = fma64::<I>(-n, PI_SPLIT.1, fma64::<I>(-n, PI_SPLIT.0, x)) as f32;
-    let z = r * r;
-    // (sin r - r) / r³ for |r| ≤ π/2: degree 3 in r², relative error of sin r 2^-27.3.
-    let p = horner!(fma32::<I>, z; -0.166_666_6, 0.008_333_069, -0.000_198_097_78, 2.606_102_7e-6);
-    let y = fma32::<I>(z * r, p, r);
+    let y = sin_half_turn_f32::<I>(r);
     f32::from_bits(y.to_bits() ^ ((parity as u32) << 31))
 }
 
@@ -88,11 +110,7 @@ fn sin_shifted_f64<I: Isa>(x: f64, shift: f64) -> f64 {
         (sum, low - (sum - r))
     };
     let z = r * r;
-    // (sin r - r) / r³ for |r| ≤ π/2: degree 8 in r², relative error of sin r 2^-61.8.
-    let p = horner!(fma64::<I>, z;
-        -0.16666666666666666, 0.008333333333333217, -0.00019841269841219467, 2.7557319213381624e-6,
-        -2.505210714491655e-8, 1.6058958924653803e-10, -7.643778267000616e-13, 2.738476976203032e-15,
-        -1.5808161524744587e-18);
+    let p = sin_tail_f64::<I>(z);
     // sin(r + low) = sin r + low cos r, and cos r ≈ 1 - r²/2 is enough for the last bit.
     let y = r + fma64::<I>(z * r, p, fma64::<I>(low * z, -0.5, low));
     f64::from_bits(y.to_bits() ^ (parity << 63))

@@ -114,7 +114,7 @@ impl Kernel for Product {
                 let g = product_at::<f32>(
                     w,
                     0,
-                    Io { inputs: &[steersman_core::Address(0); 2], output: steersman_core::Address(0) },
+                    Io::new(&[steersman_core::Address(0); 2], steersman_core::Address(0)),
                 );
                 blas::accepts(&g).map_err(|why| Refusal::new(why.to_string()))
             }

@@ -43,7 +43,7 @@ impl Scratch {
     }
 
     /// Two uninitialised, line-aligned pieces of `first` and `second` elements.
-    pub(super) fn pair<T>(&mut self, first: usize, second: usize) -> (*mut T, *mut T) {
+    pub(crate) fn pair<T>(&mut self, first: usize, second: usize) -> (*mut T, *mut T) {
         let bytes = |elements: usize| (elements * size_of::<T>()).next_multiple_of(LINE);
         let base = self.at_least(bytes(first) + bytes(second));
         // SAFETY: at_least returned that many bytes.

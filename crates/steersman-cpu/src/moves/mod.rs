@@ -9,7 +9,8 @@
 //! let w: Workload = "transpose i32 2x3".parse()?;
 //! let (x, mut y) = ([1, 2, 3, 4, 5, 6], [0; 6]);
 //! for kernel in moves::kernels(&ctx).iter().filter(|k| k.supports(&w).is_ok()) {
-//!     let io = Io { inputs: &[Address::host(x.as_ptr())], output: Address::host(y.as_mut_ptr()) };
+//!     let inputs = [Address::host(x.as_ptr())];
+//!     let io = Io::new(&inputs, Address::host(y.as_mut_ptr()));
 //!     // SAFETY: both arrays are as large as the workload says.
 //!     unsafe { kernel.run(&w, Params::SERIAL, io)? };
 //!     assert_eq!(y, [1, 4, 2, 5, 3, 6]);

@@ -9,7 +9,8 @@
 //! let w: Workload = "sum f32 2x3 axis=1".parse()?;
 //! let (x, mut sums) = ([1f32, 2.0, 3.0, 4.0, 5.0, 6.0], [0f32; 2]);
 //! for kernel in reduce::kernels(&ctx).iter().filter(|k| k.supports(&w).is_ok()) {
-//!     let io = Io { inputs: &[Address::host(x.as_ptr())], output: Address::host(sums.as_mut_ptr()) };
+//!     let inputs = [Address::host(x.as_ptr())];
+//!     let io = Io::new(&inputs, Address::host(sums.as_mut_ptr()));
 //!     // SAFETY: both arrays are as large as the workload says.
 //!     unsafe { kernel.run(&w, Params::SERIAL, io)? };
 //!     assert_eq!(sums, [6.0, 15.0]);
@@ -31,6 +32,7 @@ mod choose;
 mod column_kernel;
 mod columns;
 mod element;
+mod erased;
 mod fold;
 mod row_kernel;
 mod rows;
@@ -41,11 +43,14 @@ mod vector_kernel;
 mod walk;
 mod wide;
 
+pub(crate) use erased::{CELL, CELLS, Part, Reducer};
+pub(crate) use scalar::ScalarKernel;
+
 use crate::context::Context;
 use crate::isa::Level;
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms, Traffic};
-use steersman_core::{Kernel, NumericClass, Op, Params, ReduceOp, Workload};
+use steersman_core::{DType, Kernel, NumericClass, Op, Params, ReduceOp, Workload};
 
 /// Every reduction kernel this CPU can run.
 pub fn kernels(ctx: &Context) -> Vec<Arc<dyn Kernel>> {
@@ -59,19 +64,17 @@ pub fn kernels(ctx: &Context) -> Vec<Arc<dyn Kernel>> {
 
 /// How far a vectorised result may differ from the reference.
 fn numerics(w: &Workload) -> NumericClass {
-    let exact = match w.op() {
-        Op::Reduce { kind, .. } => matches!(
-            kind,
-            ReduceOp::Min
-                | ReduceOp::Max
-                | ReduceOp::ArgMin
-                | ReduceOp::ArgMax
-                | ReduceOp::Any
-                | ReduceOp::All
-        ),
-        _ => false,
-    };
-    if exact || !w.dtype().is_float() { NumericClass::Exact } else { NumericClass::Reassociated }
+    match w.op() {
+        Op::Reduce { kind, .. } => class(kind, w.dtype()),
+        _ => NumericClass::Reassociated,
+    }
+}
+
+/// How far a vectorised reduction of this type may differ from the reference.
+pub(crate) fn class(kind: ReduceOp, dtype: DType) -> NumericClass {
+    use ReduceOp::{All, Any, ArgMax, ArgMin, Max, Min};
+    let exact = matches!(kind, Min | Max | ArgMin | ArgMax | Any | All);
+    if exact || !dtype.is_float() { NumericClass::Exact } else { NumericClass::Reassociated }
 }
 
 /// The terms that row and column kernels share: the call, and the elements at each memory level.

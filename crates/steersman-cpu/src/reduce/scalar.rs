@@ -13,7 +13,7 @@ use steersman_core::{
 };
 
 /// Reduces one element at a time.
-pub(super) struct ScalarKernel {
+pub(crate) struct ScalarKernel {
     device: DeviceId,
 }
 

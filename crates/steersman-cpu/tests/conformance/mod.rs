@@ -5,8 +5,13 @@
 //! whose name ends in `-scalar`: bit for bit where the kernel says it is exact, else within the units in
 //! the last place that the caller allows. What lies between the elements of an output must stay untouched.
 
+mod element;
+mod layout;
 mod memory;
 
+pub use element::value;
+use element::{distance, show};
+pub use layout::{lie, shape};
 pub use memory::{Memory, Random};
 
 use std::sync::Arc;
@@ -30,7 +35,7 @@ pub fn inputs(w: &Workload, random: &mut Random) -> Vec<Memory> {
 pub fn run(kernel: &dyn Kernel, w: &Workload, p: Params, inputs: &[Memory]) -> Result<Memory, String> {
     let mut out = Memory::marked(w.output());
     let addresses: Vec<Address> = inputs.iter().map(Memory::address).collect();
-    let io = Io { inputs: &addresses, output: out.address_mut() };
+    let io = Io::new(&addresses, out.address_mut());
     // SAFETY: memory was made for these operands and the caller has asked `supports`.
     unsafe { kernel.run(w, p, io) }.map_err(|e| format!("{} {p} failed on {w}: {e}", kernel.name()))?;
     Ok(out)
@@ -46,7 +51,7 @@ pub fn run_in_place(
     let mut out = inputs[0].clone();
     let mut addresses: Vec<Address> = inputs.iter().map(Memory::address).collect();
     addresses[0] = out.address_mut();
-    let io = Io { inputs: &addresses, output: addresses[0] };
+    let io = Io::new(&addresses, addresses[0]);
     // SAFETY: as in `run`.
     unsafe { kernel.run(w, p, io) }
         .map_err(|e| format!("{} {p} failed on {w} in place: {e}", kernel.name()))?;
@@ -138,43 +143,4 @@ fn compare(
         return Err(format!("{} {p} on {w}: wrote outside its output", kernel.name()));
     }
     Ok(())
-}
-
-/// Units in the last place between two elements given by their bits; infinite between NaN and a number.
-/// Zeros of both signs are the same only where rounding is allowed at all.
-fn distance(dtype: DType, a: u64, b: u64) -> f64 {
-    let bits = dtype.size() as u32 * 8;
-    let (exponent, sign) = match dtype {
-        DType::F64 => (0x7ff0 << 48, 1u64 << 63),
-        DType::F32 => (0x7f80 << 16, 1 << 31),
-        DType::F16 => (0x7c00, 1 << 15),
-        DType::BF16 => (0x7f80, 1 << 15),
-        _ => return if a == b { 0.0 } else { f64::INFINITY },
-    };
-    let nan = |x: u64| x & (sign - 1) > exponent;
-    if nan(a) || nan(b) {
-        return if nan(a) && nan(b) { 0.0 } else { f64::INFINITY };
-    }
-    let ordered = |x: u64| if x & sign != 0 { -((x & (sign - 1)) as i128) } else { x as i128 };
-    debug_assert!(bits == 64 || a >> bits == 0);
-    let apart = (ordered(a) - ordered(b)).unsigned_abs() as f64;
-    // Opposite zeros are no rounding error but not the same bits either.
-    if apart == 0.0 && a != b { 0.5 } else { apart }
-}
-
-/// The number an element given by its bits stands for.
-pub fn value(dtype: DType, bits: u64) -> f64 {
-    match dtype {
-        DType::F64 => f64::from_bits(bits),
-        DType::F32 => f32::from_bits(bits as u32).into(),
-        DType::F16 => half::f16::from_bits(bits as u16).into(),
-        DType::BF16 => half::bf16::from_bits(bits as u16).into(),
-        DType::I64 => bits as i64 as f64,
-        DType::I32 => (bits as u32 as i32).into(),
-        DType::U8 | DType::Bool => bits as f64,
-    }
-}
-
-fn show(dtype: DType, bits: u64) -> String {
-    if dtype.is_float() { format!("{:e}", value(dtype, bits)) } else { format!("{}", value(dtype, bits)) }
 }

@@ -1,0 +1,63 @@
+//! Prices a call option by simulated paths, one normal number per path and step, against Black and Scholes.
+//!
+//! `cargo run --release --example monte_carlo -- --paths 250000 --steps 256 --json`
+
+mod program;
+
+use program::{Flags, report, runtime, time};
+use steersman::{Array, Error, Runtime, Seed};
+
+const START: f64 = 100.0;
+const STRIKE: f64 = 100.0;
+const DRIFT: f64 = 0.05;
+const VOLATILITY: f64 = 0.2;
+const STEP: f64 = 1.0 / 252.0;
+
+/// What the option is worth on average over the paths.
+fn price(rt: &Runtime, paths: usize, steps: usize, seed: Seed) -> Array {
+    let drift = (DRIFT - VOLATILITY * VOLATILITY / 2.0) * STEP;
+    let spread = VOLATILITY * STEP.sqrt();
+    let mut value = rt.full([paths], START as f32);
+    for t in 0..steps {
+        let normal = rt.normal([paths], seed.nth(t as u64));
+        value = value * (normal * spread + drift).exp();
+    }
+    (value - STRIKE).maximum(0.0).mean(..) * (-DRIFT * steps as f64 * STEP).exp()
+}
+
+/// The closed form. The normal distribution function by its series, in f64.
+fn black_scholes(steps: usize) -> f64 {
+    let time = steps as f64 * STEP;
+    let spread = VOLATILITY * time.sqrt();
+    let d1 = ((START / STRIKE).ln() + (DRIFT + VOLATILITY * VOLATILITY / 2.0) * time) / spread;
+    let normal = |x: f64| {
+        let (mut term, mut sum, mut k) = (x, x, 1.0);
+        while term.abs() > 1e-17 {
+            k += 2.0;
+            term *= x * x / k;
+            sum += term;
+        }
+        0.5 + sum * (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt()
+    };
+    START * normal(d1) - STRIKE * (-DRIFT * time).exp() * normal(d1 - spread)
+}
+
+fn main() -> Result<(), Error> {
+    let flags = Flags::parse(&[("paths", 250_000), ("steps", 256)]);
+    let (paths, steps) = (flags.get("paths"), flags.get("steps"));
+    let rt = runtime()?;
+    let mut run = 0;
+    let (result, times) = time(|| {
+        run += 1;
+        Ok(f64::from(price(&rt, paths, steps, Seed(run)).item::<f32>()?))
+    })?;
+    let plan = rt.explain(&price(&rt, paths, steps, Seed(1)))?;
+    if !flags.json {
+        println!("{plan}");
+    }
+    // A path's payoff deviates by about 1.5 of the price: five standard errors of the mean.
+    let tolerance = 7.5 / (paths as f64).sqrt();
+    let more = [("plan_nodes", plan.nodes as f64), ("stages", plan.stages.len() as f64)];
+    report(&flags, "monte_carlo", result, black_scholes(steps), tolerance, &times, &more);
+    Ok(())
+}

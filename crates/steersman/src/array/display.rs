@@ -1,0 +1,168 @@
+//! Arrays as text, laid out as NumPy does: columns aligned, long arrays cut in the middle.
+
+use super::{Array, Data, Shape};
+use crate::error::Error;
+use crate::view::Element;
+use std::fmt;
+use steersman_core::DType;
+
+/// Elements from which only the ends are shown.
+const THRESHOLD: usize = 1000;
+/// Elements shown at each end.
+const EDGE: usize = 3;
+/// Characters of a line.
+const LINE: usize = 75;
+
+/// Computes the array and shows its elements; one that cannot be shows its error.
+impl fmt::Display for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match cells(self) {
+            Ok(cells) if cells.is_empty() => f.write_str("[]"),
+            Ok(cells) if self.rank() == 0 => f.write_str(cells[0].trim()),
+            Ok(cells) => f.write_str(&block(&cells, self.shape(), 0, self.len() > THRESHOLD, 1)),
+            Err(e) => write!(f, "<no array: {e}>"),
+        }
+    }
+}
+
+/// Element type and shape, and whether it is computed; computes nothing.
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bad() {
+            Some(why) => write!(f, "Array(error: {why})"),
+            None => {
+                let state = if self.is_ready() { "" } else { ", not computed" };
+                write!(f, "Array({} {}{state})", self.dtype(), Shape(self.shape()))
+            }
+        }
+    }
+}
+
+/// Shown elements by position; those cut out are empty.
+fn cells(a: &Array) -> Result<Vec<String>, Error> {
+    let text = |x: &dyn fmt::Display| x.to_string();
+    Ok(match a.dtype() {
+        DType::F32 => floats(shown(a, a.data::<f32>()?, |x| (x as f64, short(x)))),
+        DType::F64 => floats(shown(a, a.data::<f64>()?, |x| (x, short(x)))),
+        DType::F16 => floats(shown(a, a.data::<half::f16>()?, |x| (x.to_f64(), short(x)))),
+        DType::BF16 => floats(shown(a, a.data::<half::bf16>()?, |x| (x.to_f64(), short(x)))),
+        DType::I32 => aligned(shown(a, a.data::<i32>()?, |x| text(&x))),
+        DType::I64 => aligned(shown(a, a.data::<i64>()?, |x| text(&x))),
+        DType::U8 => aligned(shown(a, a.data::<u8>()?, |x| text(&x))),
+        DType::Bool => aligned(shown(a, a.data::<bool>()?, |x| text(&x))),
+    })
+}
+
+fn shown<T: Element, R>(a: &Array, data: Data<T>, f: impl Fn(T) -> R) -> Vec<Option<R>> {
+    let all = data.len() <= THRESHOLD;
+    let visible = |mut i: usize| {
+        all || a.shape().iter().rev().all(|&d| {
+            let at = i % d;
+            i /= d;
+            d <= 2 * EDGE || at < EDGE || at >= d - EDGE
+        })
+    };
+    data.iter().enumerate().map(|(i, &x)| visible(i).then(|| f(x))).collect()
+}
+
+/// The fewest digits that tell the number from its neighbours.
+fn short<T: fmt::Display>(x: T) -> String {
+    x.to_string()
+}
+
+/// All in one style: with exponents if the numbers are very large, very small or very different.
+fn floats(values: Vec<Option<(f64, String)>>) -> Vec<String> {
+    let magnitudes = || values.iter().flatten().map(|(x, _)| x.abs()).filter(|x| x.is_finite() && *x > 0.0);
+    let (low, high) = (magnitudes().fold(f64::INFINITY, f64::min), magnitudes().fold(0.0, f64::max));
+    let exponents = high >= 1e8 || (high > 0.0 && (low < 1e-4 || high / low > 1000.0));
+    let cell = |(x, text): &(f64, String)| match () {
+        () if x.is_nan() => "nan".into(),
+        () if x.is_infinite() => (if *x > 0.0 { "inf" } else { "-inf" }).into(),
+        () if exponents => scientific(text),
+        () => positional(text),
+    };
+    let cells: Vec<Option<String>> = values.iter().map(|v| v.as_ref().map(cell)).collect();
+    if exponents {
+        return aligned(cells);
+    }
+    // Points stand below each other: as many places after the point everywhere, filled with blanks.
+    let places = |c: &String| c.split_once('.').map_or(0, |(_, p)| p.len() + 1);
+    let most = cells.iter().flatten().map(places).max().unwrap_or(0);
+    let filled =
+        |c: String| if c.contains('.') { format!("{c}{}", " ".repeat(most - places(&c))) } else { c };
+    aligned(cells.into_iter().map(|c| c.map(filled)).collect())
+}
+
+/// At most eight places after the point, none that are zero at the end.
+fn positional(text: &str) -> String {
+    match text.split_once('.') {
+        None => format!("{text}."),
+        Some((_, places)) if places.len() <= 8 => text.into(),
+        Some(_) => {
+            let x: f64 = text.parse().unwrap_or(0.0);
+            let cut = format!("{x:.8}");
+            cut.trim_end_matches('0').into()
+        }
+    }
+}
+
+/// `1.5e+03`, with at most eight places.
+fn scientific(text: &str) -> String {
+    let x: f64 = text.parse().unwrap_or(0.0);
+    let full = format!("{x:e}");
+    let full = if full.len() > 14 { format!("{x:.8e}") } else { full };
+    let (mantissa, exponent) = full.split_once('e').unwrap_or((&full, "0"));
+    let mantissa = if mantissa.contains('.') {
+        mantissa.trim_end_matches('0').to_string()
+    } else {
+        format!("{mantissa}.")
+    };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+}
+
+fn aligned(cells: Vec<Option<String>>) -> Vec<String> {
+    let width = cells.iter().flatten().map(|c| c.len()).max().unwrap_or(0);
+    cells.into_iter().map(|c| c.map_or(String::new(), |c| format!("{c:>width$}"))).collect()
+}
+
+/// One axis in brackets: elements on lines, or blocks below each other. At most 8 deep.
+fn block(cells: &[String], dims: &[usize], first: usize, cut: bool, indent: usize) -> String {
+    let Some((&n, rest)) = dims.split_first() else { return cells[first].clone() };
+    let part: usize = rest.iter().product();
+    let cut_here = cut && n > 2 * EDGE;
+    let ends = (0..n).filter(|&i| !cut_here || i < EDGE || i >= n - EDGE);
+    let mut out = String::from("[");
+    let mut column = indent;
+    for i in ends {
+        let piece = block(cells, rest, first + i * part, cut, indent + 1);
+        let gap = cut_here && i == n - EDGE;
+        if rest.is_empty() {
+            let pieces = [gap.then(|| "...".to_string()), Some(piece)];
+            for (k, piece) in pieces.into_iter().flatten().enumerate() {
+                let start = i == 0 && k == 0;
+                if !start && column + 1 + piece.len() > LINE {
+                    out.push('\n');
+                    out.push_str(&" ".repeat(indent));
+                    column = indent;
+                } else if !start {
+                    out.push(' ');
+                    column += 1;
+                }
+                column += piece.len();
+                out.push_str(&piece);
+            }
+        } else {
+            let line = format!("{}{}", "\n".repeat(rest.len()), " ".repeat(indent));
+            if gap {
+                out.push_str(&format!("{line}..."));
+            }
+            if i > 0 {
+                out.push_str(&line);
+            }
+            out.push_str(&piece);
+        }
+    }
+    out.push(']');
+    out
+}

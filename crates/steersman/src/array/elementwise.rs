@@ -1,0 +1,306 @@
+//! Element-wise operations as methods.
+
+use super::Array;
+use super::error::ArrayError;
+use super::node::{Arg, Args, Node, NodeOp};
+use super::number::Number;
+use super::operand::Side;
+use super::promote::promote;
+use crate::runtime::Runtime;
+use smallvec::smallvec;
+use steersman_core::{BinaryOp, DType, Dims, TernaryOp, UnaryOp, WorkloadError};
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $method:ident = $op:ident;)*) => {
+        impl Array { $(
+            $(#[$doc])*
+            pub fn $method(&self) -> Array { self.unary(UnaryOp::$op) }
+        )* }
+    };
+}
+
+unary! {
+    /// −x
+    neg = Neg;
+    /// |x|
+    abs = Abs;
+    /// −1, 0 or 1; NaN stays NaN
+    sign = Sign;
+    /// √x
+    sqrt = Sqrt;
+    /// 1/√x
+    rsqrt = Rsqrt;
+    /// 1/x
+    recip = Recip;
+    /// eˣ
+    exp = Exp;
+    /// eˣ − 1, exact near 0
+    expm1 = Expm1;
+    /// Natural logarithm
+    ln = Ln;
+    /// ln(1 + x), exact near 0
+    log1p = Log1p;
+    /// Logarithm to base 2
+    log2 = Log2;
+    /// Sine
+    sin = Sin;
+    /// Cosine
+    cos = Cos;
+    /// Tangent
+    tan = Tan;
+    /// Arc sine
+    asin = Asin;
+    /// Arc cosine
+    acos = Acos;
+    /// Arc tangent
+    atan = Atan;
+    /// Hyperbolic sine
+    sinh = Sinh;
+    /// Hyperbolic cosine
+    cosh = Cosh;
+    /// Hyperbolic tangent
+    tanh = Tanh;
+    /// 1/(1 + e⁻ˣ)
+    sigmoid = Sigmoid;
+    /// max(x, 0); NaN stays NaN
+    relu = Relu;
+    /// x·Φ(x), by erf
+    gelu = Gelu;
+    /// x·sigmoid(x)
+    silu = Silu;
+    /// Error function
+    erf = Erf;
+    /// Towards −∞
+    floor = Floor;
+    /// Towards +∞
+    ceil = Ceil;
+    /// To nearest, halves to even
+    round = Round;
+    /// Towards zero
+    trunc = Trunc;
+    /// Logical not, of bools
+    not = Not;
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $method:ident = $op:ident;)*) => {
+        impl Array { $(
+            $(#[$doc])*
+            pub fn $method<'a>(&'a self, other: impl Into<Side<'a>>) -> Array {
+                binary(BinaryOp::$op, self.into(), other.into())
+            }
+        )* }
+    };
+}
+
+binary! {
+    /// a + b
+    add = Add;
+    /// a − b
+    sub = Sub;
+    /// a·b
+    mul = Mul;
+    /// a/b; integers divide towards zero, by zero gives 0
+    div = Div;
+    /// Remainder with the sign of the dividend
+    rem = Rem;
+    /// aᵇ
+    pow = Pow;
+    /// The smaller of both; NaN wins
+    minimum = Min;
+    /// The larger of both; NaN wins
+    maximum = Max;
+    /// Angle of the point (b, a)
+    atan2 = Atan2;
+    /// a = b
+    eq = Eq;
+    /// a ≠ b
+    ne = Ne;
+    /// a < b
+    lt = Lt;
+    /// a ≤ b
+    le = Le;
+    /// a > b
+    gt = Gt;
+    /// a ≥ b
+    ge = Ge;
+    /// Both, of bools
+    and = And;
+    /// Either, of bools
+    or = Or;
+    /// Exactly one, of bools
+    xor = Xor;
+}
+
+impl Array {
+    /// Element-wise op by its name in the engine.
+    pub fn unary(&self, op: UnaryOp) -> Array {
+        self.or_bad(|| {
+            if !op.takes(self.dtype()) {
+                return Err(WorkloadError::DType { op: op.name(), dtype: self.dtype() }.into());
+            }
+            let args = smallvec![Arg::Node(self.clone())];
+            let dims = Dims::from_slice(self.shape());
+            Ok(Node::new(self.runtime(), NodeOp::Unary(op), self.dtype(), dims, args))
+        })
+    }
+
+    /// The same elements as another type. Floats to integers cut towards zero and saturate; to bool, anything but
+    /// zero is true.
+    pub fn cast(&self, dtype: DType) -> Array {
+        if self.bad().is_some() || dtype == self.dtype() {
+            return self.clone();
+        }
+        let args = smallvec![Arg::Node(self.clone())];
+        Node::new(self.runtime(), NodeOp::Cast, dtype, Dims::from_slice(self.shape()), args)
+    }
+
+    /// `a` where this is true, else `b`. Two numbers give `f32`, `i64` or bool, by their kind.
+    pub fn where_<'a>(&'a self, a: impl Into<Side<'a>>, b: impl Into<Side<'a>>) -> Array {
+        let (a, b) = (a.into(), b.into());
+        if let (Side::Number(x), Side::Number(y)) = (&a, &b) {
+            let dtype = match (x, y) {
+                (Number::Bool(_), Number::Bool(_)) => DType::Bool,
+                (Number::Int(_), Number::Int(_)) => DType::I64,
+                _ => DType::F32,
+            };
+            return self.or_bad(|| {
+                nary(self.runtime(), TernaryOp::Where, &[self.into(), a.clone(), b.clone()], dtype)
+            });
+        }
+        ternary(TernaryOp::Where, [self.into(), a, b])
+    }
+
+    /// Held between `low` and `high`.
+    pub fn clamp<'a>(&'a self, low: impl Into<Side<'a>>, high: impl Into<Side<'a>>) -> Array {
+        ternary(TernaryOp::Clamp, [self.into(), low.into(), high.into()])
+    }
+
+    /// This·b + c, rounded once where the hardware fuses it.
+    pub fn fma<'a>(&'a self, b: impl Into<Side<'a>>, c: impl Into<Side<'a>>) -> Array {
+        ternary(TernaryOp::Fma, [self.into(), b.into(), c.into()])
+    }
+}
+
+/// An argument of this type.
+pub(super) fn arg(op: &'static str, side: &Side<'_>, dtype: DType) -> Result<Arg, ArrayError> {
+    match side {
+        Side::Borrowed(a) => Ok(Arg::Node(a.cast(dtype))),
+        Side::Owned(a) => Ok(Arg::Node(a.cast(dtype))),
+        Side::Number(n) => n.bits(dtype).map(Arg::Scalar).ok_or_else(|| ArrayError::Number {
+            op,
+            number: n.to_string(),
+            dtype,
+        }),
+    }
+}
+
+/// The shape both stretch to.
+pub(super) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Dims, ArrayError> {
+    if a == b {
+        return Ok(Dims::from_slice(a));
+    }
+    let rank = a.len().max(b.len());
+    let at = |d: &[usize], i: usize| (i + d.len()).checked_sub(rank).map_or(1, |j| d[j]);
+    let mut out = Dims::new();
+    for i in 0..rank {
+        match (at(a, i), at(b, i)) {
+            (x, y) if x == y => out.push(x),
+            (1, y) => out.push(y),
+            (x, 1) => out.push(x),
+            _ => {
+                let (a, b) = (Dims::from_slice(a), Dims::from_slice(b));
+                return Err(WorkloadError::Broadcast { op, a, b }.into());
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The runtime of the arrays among the operands, or the array that stands for what is wrong with them.
+fn common<'a>(op: &'static str, sides: &'a [Side<'_>]) -> Result<&'a Runtime, Array> {
+    let mut first: Option<&Array> = None;
+    for a in sides.iter().filter_map(|s| s.array()) {
+        if a.bad().is_some() {
+            return Err(a.clone());
+        }
+        match first {
+            None => first = Some(a),
+            Some(f) if f.runtime().is(a.runtime()) => {}
+            Some(f) => return Err(f.fail(ArrayError::MixedRuntimes { op })),
+        }
+    }
+    // The methods give one array at least.
+    first.map(|a| a.runtime()).ok_or_else(|| unreachable!("an element-wise op without an array: {op}"))
+}
+
+/// An element-wise op of two operands, at least one of them an array.
+pub(crate) fn binary(op: BinaryOp, a: Side<'_>, b: Side<'_>) -> Array {
+    let sides = [a, b];
+    let rt = match common(op.name(), &sides) {
+        Ok(rt) => rt,
+        Err(bad) => return bad,
+    };
+    let made = || {
+        let dtype = match (sides[0].array(), sides[1].array()) {
+            (Some(x), Some(y)) => promote(x.dtype(), y.dtype()),
+            (Some(x), None) | (None, Some(x)) => x.dtype(),
+            (None, None) => return Err(ArrayError::NoArray { op: op.name() }),
+        };
+        if !op.takes(dtype) {
+            return Err(WorkloadError::DType { op: op.name(), dtype }.into());
+        }
+        let shape = |s: &'_ Side<'_>| s.array().map_or(Dims::new(), |a| Dims::from_slice(a.shape()));
+        let dims = broadcast(op.name(), &shape(&sides[0]), &shape(&sides[1]))?;
+        let args: Args = smallvec![arg(op.name(), &sides[0], dtype)?, arg(op.name(), &sides[1], dtype)?];
+        let result = if op.compares() { DType::Bool } else { dtype };
+        fits(result, &dims)?;
+        Ok(Node::new(rt, NodeOp::Binary(op), result, dims, args))
+    };
+    made().unwrap_or_else(|why| Node::bad(rt, std::sync::Arc::new(why)))
+}
+
+/// Whether an array of this shape can be addressed; broadcasting may ask for more than there is.
+pub(super) fn fits(dtype: DType, dims: &[usize]) -> Result<(), ArrayError> {
+    if dims.len() <= 2 && dims.iter().all(|&d| d < 1 << 21) {
+        return Ok(());
+    }
+    Ok(steersman_core::Operand::new(dtype, dims).map(|_| ())?)
+}
+
+fn ternary(op: TernaryOp, sides: [Side<'_>; 3]) -> Array {
+    let rt = match common(op.name(), &sides) {
+        Ok(rt) => rt,
+        Err(bad) => return bad,
+    };
+    let data = if op == TernaryOp::Where { &sides[1..] } else { &sides[..] };
+    let dtype = data.iter().filter_map(|s| s.array()).map(|a| a.dtype()).reduce(promote);
+    let made = dtype.ok_or(ArrayError::NoArray { op: op.name() }).and_then(|d| nary(rt, op, &sides, d));
+    made.unwrap_or_else(|why| Node::bad(rt, std::sync::Arc::new(why)))
+}
+
+fn nary(rt: &Runtime, op: TernaryOp, sides: &[Side<'_>; 3], dtype: DType) -> Result<Array, ArrayError> {
+    if !op.takes(dtype) {
+        return Err(WorkloadError::DType { op: op.name(), dtype }.into());
+    }
+    let mut dims = Dims::new();
+    let mut args = Args::new();
+    for (i, side) in sides.iter().enumerate() {
+        if let Some(a) = side.array() {
+            dims = broadcast(op.name(), &dims, a.shape())?;
+        }
+        if op == TernaryOp::Where && i == 0 {
+            let condition = side.array().map_or(DType::Bool, |a| a.dtype());
+            if condition != DType::Bool {
+                let why =
+                    WorkloadError::MixedDTypes { op: "where's condition", a: condition, b: DType::Bool };
+                return Err(why.into());
+            }
+            args.push(arg(op.name(), side, DType::Bool)?);
+        } else {
+            args.push(arg(op.name(), side, dtype)?);
+        }
+    }
+    fits(dtype, &dims)?;
+    Ok(Node::new(rt, NodeOp::Ternary(op), dtype, dims, args))
+}

@@ -1,0 +1,141 @@
+//! Arrays that run where they are quickest.
+//!
+//! An [`Array`] is a cheap handle to a node of a lazy graph: operations only note what to compute, and reading
+//! plans, fuses and runs it. No operation fails where it is written; one that cannot be makes an array that carries
+//! the error, and reading returns it (or [`Array::check`], before anything runs).
+//!
+//! ```
+//! use steersman::array::Axis;
+//! # use steersman::{Knobs, Runtime};
+//! # let mut knobs = Knobs::default();
+//! # knobs.set("wisdom.enabled", "false")?;
+//! # knobs.set("calibrate.background", "false")?;
+//! # let rt = Runtime::with_knobs(knobs)?;
+//! let x = rt.from_vec(vec![1.0f32, -2.0, 3.0, -4.0], [2, 2])?;
+//! let w = rt.from_slice(&[1.0f32, 0.5, 0.5, 1.0], [2, 2])?;
+//! let y = x.matmul(&w).add(1.0).relu().mean(Axis(0));
+//! assert_eq!(y.to_vec::<f32>()?, [1.0, 0.0]);           // planned and run here
+//!
+//! let wrong = x.matmul(&rt.ones::<f32>([3, 3])).exp();  // nothing happens yet
+//! assert!(wrong.check().unwrap_err().to_string().contains("matmul"));
+//! # Ok::<(), steersman::Error>(())
+//! ```
+//!
+//! # Semantics
+//! Shapes broadcast, axes count and element types promote as in the Python array API standard. Rust numbers are
+//! weak: `&a + 2.0` has `a`'s element type, and a number that type cannot hold is an error, never cut off. What the
+//! standard leaves open is decided so:
+//!
+//! | | here |
+//! |---|---|
+//! | integer with float | the float's type ([`promote`]) |
+//! | bool with number | the number's type; `bool` with a Rust number is an error |
+//! | integer division | towards zero, by zero gives 0 |
+//! | functions of reals (`sqrt`, `exp`, `pow`, `mean`, ...) on integers | an error; cast first |
+//! | sums and products of integers, sums of bools | `i64` |
+//! | NaN in `max`, `min`, `argmax`, `maximum`, ... | wins |
+//! | slices beyond an axis | cut to it, as in Python |
+//! | at most | 8 axes, 2⁴⁶ bytes |
+//!
+//! # What is kept
+//! What is read is kept, and so are values that had to be written to memory on the way while someone holds a handle
+//! to them. A value that only passed through a fused group is not: reading it later computes it again, once, and
+//! then keeps it. [`Runtime::eval_all`](crate::Runtime::eval_all) computes several arrays in one plan.
+
+mod axis;
+mod create;
+mod display;
+mod elementwise;
+mod error;
+#[cfg(feature = "ndarray")]
+mod exchange;
+mod join;
+pub(crate) mod node;
+mod number;
+mod operand;
+mod operators;
+mod promote;
+mod random;
+mod read;
+mod reduce;
+mod slice;
+pub(crate) mod value;
+mod views;
+
+pub use axis::{Axis, IntoShape, Over};
+pub use error::ArrayError;
+pub(crate) use error::Shape;
+pub use number::Number;
+pub use operand::Side;
+pub use promote::promote;
+pub use random::Seed;
+pub use read::Data;
+pub use slice::{IntoSlices, Slice};
+
+use crate::runtime::Runtime;
+use node::{Node, NodeOp};
+use std::sync::Arc;
+use steersman_core::DType;
+
+/// An n-dimensional array: a cheap handle to a node of a lazy graph. See the [module](self).
+#[derive(Clone)]
+pub struct Array {
+    pub(crate) node: Arc<Node>,
+}
+
+impl Array {
+    /// Its shape; empty for a scalar, and for an array that carries an error.
+    pub fn shape(&self) -> &[usize] {
+        &self.node.dims
+    }
+
+    /// Number of axes.
+    pub fn rank(&self) -> usize {
+        self.node.dims.len()
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.node.elements()
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its element type.
+    pub fn dtype(&self) -> DType {
+        self.node.dtype
+    }
+
+    /// The runtime it belongs to.
+    pub fn runtime(&self) -> &Runtime {
+        &self.node.runtime
+    }
+
+    /// The first operation on the way to this array that cannot be, if there is one. Runs nothing.
+    pub fn check(&self) -> Result<(), ArrayError> {
+        self.bad().map_or(Ok(()), |why| Err((**why).clone()))
+    }
+
+    pub(crate) fn bad(&self) -> Option<&Arc<ArrayError>> {
+        match &self.node.op {
+            NodeOp::Bad(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// An array of this runtime that carries the error.
+    pub(crate) fn fail(&self, why: impl Into<ArrayError>) -> Array {
+        Node::bad(&self.node.runtime, Arc::new(why.into()))
+    }
+
+    /// This array if it carries an error, else the error or array `make` comes to.
+    pub(crate) fn or_bad(&self, make: impl FnOnce() -> Result<Array, ArrayError>) -> Array {
+        if self.bad().is_some() {
+            return self.clone();
+        }
+        make().unwrap_or_else(|why| self.fail(why))
+    }
+}

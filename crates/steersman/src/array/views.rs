@@ -1,0 +1,177 @@
+//! Shape operations. They move no elements where strides allow, which is everywhere but in reshapes of arrays
+//! whose elements do not lie in order.
+
+use super::Array;
+use super::axis::{Axis, IntoShape, list, shape};
+use super::elementwise::fits;
+use super::error::ArrayError;
+use super::node::{Arg, Node, NodeOp};
+use super::slice::{IntoSlices, Slice, cut};
+use smallvec::{SmallVec, smallvec};
+use steersman_core::{Dims, Perm, WorkloadError};
+
+impl Array {
+    fn viewed(&self, op: NodeOp, dims: Dims) -> Array {
+        Node::new(self.runtime(), op, self.dtype(), dims, smallvec![Arg::Node(self.clone())])
+    }
+
+    pub(super) fn reshaped(&self, dims: Dims) -> Array {
+        if dims[..] == *self.shape() {
+            return self.clone();
+        }
+        self.viewed(NodeOp::Reshape, dims)
+    }
+
+    /// The same elements in row-major order in another shape; one dimension may be -1, whatever is left.
+    pub fn reshape(&self, to: impl IntoShape) -> Array {
+        let to = to.into_shape();
+        self.or_bad(|| {
+            let fail = || ArrayError::Reshape {
+                op: "reshape",
+                elements: self.len(),
+                from: Dims::from_slice(self.shape()),
+                to: list(&to),
+            };
+            let open: SmallVec<[usize; 2]> = (0..to.len()).filter(|&i| to[i] == -1).collect();
+            let mut given = to.clone();
+            if let &[axis] = &open[..] {
+                let known = to
+                    .iter()
+                    .filter(|&&d| d != -1)
+                    .try_fold(1usize, |n, &d| n.checked_mul(d.max(0) as usize));
+                let known = known.filter(|&n| n > 0 && self.len() % n == 0).ok_or_else(fail)?;
+                given[axis] = (self.len() / known) as isize;
+            }
+            let dims = shape("reshape", &given)?;
+            let elements = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
+            if elements != Some(self.len()) {
+                return Err(fail());
+            }
+            fits(self.dtype(), &dims)?;
+            Ok(self.reshaped(dims))
+        })
+    }
+
+    /// All elements along one axis.
+    pub fn flatten(&self) -> Array {
+        self.reshape([-1])
+    }
+
+    /// Axes in another order: axis `i` of the result is axis `axes[i]` of this.
+    pub fn permute<A: Into<Axis> + Copy>(&self, axes: &[A]) -> Array {
+        self.or_bad(|| {
+            let mut order: SmallVec<[usize; 8]> = SmallVec::new();
+            for &a in axes {
+                order.push(a.into().resolve("permute", self.shape())?);
+            }
+            let perm = Perm::from_list(&order).filter(|p| p.rank() == self.rank()).ok_or_else(|| {
+                let perm = order.iter().map(|a| a.to_string()).collect::<Vec<_>>().join(",");
+                WorkloadError::Perm { perm, dims: Dims::from_slice(self.shape()) }
+            })?;
+            let dims = perm.iter().map(|a| self.shape()[a]).collect();
+            Ok(self.viewed(NodeOp::Permute(perm), dims))
+        })
+    }
+
+    /// All axes in reverse order: a matrix's transpose.
+    pub fn t(&self) -> Array {
+        let order: SmallVec<[usize; 8]> = (0..self.rank()).rev().collect();
+        self.permute(&order)
+    }
+
+    /// The last two axes exchanged: the transpose of each matrix in a stack.
+    pub fn matrix_transpose(&self) -> Array {
+        self.or_bad(|| {
+            let rank = self.rank();
+            if rank < 2 {
+                let dims = Dims::from_slice(self.shape());
+                return Err(WorkloadError::NotMatrix { op: "matrix_transpose", need: 2, dims }.into());
+            }
+            let mut order: SmallVec<[usize; 8]> = (0..rank).collect();
+            order.swap(rank - 2, rank - 1);
+            Ok(self.permute(&order))
+        })
+    }
+
+    /// Some elements along each axis: `a.slice((1..3, .., Slice::ALL.step(-1)))`. Axes not named are taken whole.
+    pub fn slice(&self, slices: impl IntoSlices) -> Array {
+        let slices = slices.into_slices();
+        self.or_bad(|| {
+            let (steps, dims) = cut(&slices, self.shape())?;
+            Ok(self.viewed(NodeOp::Slice(steps), dims))
+        })
+    }
+
+    /// The part at `index` along an axis, which disappears; a negative index counts from the end.
+    pub fn index(&self, axis: impl Into<Axis>, index: isize) -> Array {
+        self.or_bad(|| {
+            let axis = axis.into().resolve("index", self.shape())?;
+            let n = self.shape()[axis] as isize;
+            let at = if index < 0 { index + n } else { index };
+            if !(0..n).contains(&at) {
+                return Err(ArrayError::Index { index, axis, dims: Dims::from_slice(self.shape()) });
+            }
+            let mut slices: SmallVec<[Slice; 8]> = smallvec![Slice::ALL; self.rank()];
+            slices[axis] = Slice::from(at..at + 1);
+            Ok(self.slice(&slices[..]).squeeze(axis))
+        })
+    }
+
+    /// Elements along an axis in reverse order.
+    pub fn flip(&self, axis: impl Into<Axis>) -> Array {
+        self.or_bad(|| {
+            let axis = axis.into().resolve("flip", self.shape())?;
+            let mut slices: SmallVec<[Slice; 8]> = smallvec![Slice::ALL; self.rank()];
+            slices[axis] = Slice::ALL.step(-1);
+            Ok(self.slice(&slices[..]))
+        })
+    }
+
+    /// Stretched to a larger shape, repeating along axes of one element and new ones in front.
+    pub fn broadcast_to(&self, to: impl IntoShape) -> Array {
+        let to = to.into_shape();
+        self.or_bad(|| {
+            let dims = shape("broadcast", &to)?;
+            let lead = dims.len().checked_sub(self.rank());
+            let stretches =
+                |lead: usize| self.shape().iter().zip(&dims[lead..]).all(|(&d, &t)| d == t || d == 1);
+            if !lead.is_some_and(stretches) {
+                return Err(ArrayError::Stretch { from: Dims::from_slice(self.shape()), to: dims });
+            }
+            fits(self.dtype(), &dims)?;
+            if dims[..] == *self.shape() {
+                return Ok(self.clone());
+            }
+            Ok(self.viewed(NodeOp::Broadcast, dims))
+        })
+    }
+
+    /// Without an axis that has one element.
+    pub fn squeeze(&self, axis: impl Into<Axis>) -> Array {
+        self.or_bad(|| {
+            let axis = axis.into().resolve("squeeze", self.shape())?;
+            let mut dims = Dims::from_slice(self.shape());
+            if dims[axis] != 1 {
+                return Err(ArrayError::Squeeze { axis, dims });
+            }
+            dims.remove(axis);
+            Ok(self.reshaped(dims))
+        })
+    }
+
+    /// With a new axis of one element at this position.
+    pub fn expand(&self, axis: impl Into<Axis>) -> Array {
+        self.or_bad(|| {
+            let axis = axis.into().within("expand", self.shape(), self.rank() + 1)?;
+            let mut dims = Dims::from_slice(self.shape());
+            dims.insert(axis, 1);
+            fits(self.dtype(), &dims)?;
+            Ok(self.reshaped(dims))
+        })
+    }
+
+    /// The same elements one after another in row-major order; itself if they lie so already.
+    pub fn contiguous(&self) -> Array {
+        self.or_bad(|| Ok(self.viewed(NodeOp::Contiguous, Dims::from_slice(self.shape()))))
+    }
+}

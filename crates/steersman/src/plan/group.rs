@@ -1,0 +1,454 @@
+//! Which expressions are computed together.
+//!
+//! Every element-wise expression belongs to a group of one shape, every other one is a stage of its own, and both
+//! have a time: whatever needs a value from memory comes later than what writes it. Groups are merged when one
+//! expression takes values of both, as long as one of them can be moved to the other's time. A reduction joins
+//! the group of what it reduces.
+
+use super::graph::Item;
+use super::layout::{Look, view};
+use crate::array::node::{NodeOp, Spread};
+use crate::array::value::contiguous;
+use smallvec::SmallVec;
+use std::cell::Cell;
+use steersman_core::expr::Dist;
+use steersman_core::{Axes, Dims};
+
+/// Steps of a group at most. A Monte Carlo chain of 256 steps has 1,300; from here on a cut costs one write and
+/// one read of an array in thousands of operations.
+const MAX_STEPS: usize = 4096;
+
+/// Operations per element up to which a value is computed again rather than written to memory and read back:
+/// 8 bytes of traffic take about as long as this many.
+const CHEAP: f64 = 16.0;
+
+const NEVER: u32 = u32::MAX;
+
+/// What becomes of an expression.
+#[derive(Clone, Debug)]
+pub(super) enum Role {
+    /// It has no elements: nothing is computed.
+    Empty,
+    /// Its value is there.
+    Leaf,
+    /// One number; a group of its own only if it must be in memory.
+    Constant(Option<u32>),
+    /// A step of a group.
+    Step(u32),
+    /// A reduction of a group's value.
+    Reduced(u32),
+    /// Computed alone, at this time.
+    Alone(u32),
+    /// A look at another item's memory.
+    View { base: u32, look: Look },
+}
+
+#[derive(Clone, Copy)]
+enum Dep {
+    At(u32),
+    Group(u32),
+}
+
+pub(super) struct Group {
+    parent: Cell<u32>,
+    time: u32,
+    pub dims: Dims,
+    deps: Vec<Dep>,
+    /// The earliest stage or other group that takes something of this one from memory.
+    first_use: u32,
+    steps: usize,
+    /// What its reductions run over, but for those over everything: fused kernels take one set.
+    over: Option<Axes>,
+}
+
+/// Roles of all items.
+pub(super) struct Groups<'a> {
+    items: &'a [Item],
+    pub roles: Vec<Role>,
+    /// Whether an item's elements must be in memory.
+    pub must: Vec<bool>,
+    groups: Vec<Group>,
+    clock: u32,
+}
+
+/// Something that happens at one time.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    /// A stage of its own.
+    Alone(u32),
+    /// A group: its steps that must be in memory, and its reductions.
+    Group { group: u32, arrays: Vec<u32>, reductions: Vec<u32> },
+}
+
+impl<'a> Groups<'a> {
+    /// Finds every item's role.
+    pub fn new(items: &'a [Item]) -> Groups<'a> {
+        let mut g = Groups {
+            items,
+            roles: Vec::with_capacity(items.len()),
+            must: vec![false; items.len()],
+            groups: Vec::new(),
+            clock: 0,
+        };
+        for i in 0..items.len() {
+            let role = g.role(i);
+            g.roles.push(role);
+        }
+        for (i, item) in items.iter().enumerate() {
+            if item.root {
+                g.require(i as u32);
+            }
+        }
+        g.keep_what_was_passed_twice();
+        g.keep_what_is_dear();
+        g
+    }
+
+    fn role(&mut self, i: usize) -> Role {
+        let item = &self.items[i];
+        if item.elements() == 0 {
+            return Role::Empty;
+        }
+        match &item.op {
+            NodeOp::Data | NodeOp::Bad(_) => Role::Leaf,
+            NodeOp::Full => Role::Constant(None),
+            NodeOp::Unary(_)
+            | NodeOp::Binary(_)
+            | NodeOp::Ternary(_)
+            | NodeOp::Cast
+            | NodeOp::Position
+            | NodeOp::Random(_) => Role::Step(self.step(i)),
+            NodeOp::Reduce { axes, .. } => {
+                let arg = item.args[0].node().unwrap_or(0) as usize;
+                let group = self.group_of(arg as u32);
+                match group.filter(|_| matches!(self.roles[arg], Role::Step(_))) {
+                    Some(g) if self.reduces(g, *axes, self.items[arg].dims.len()) => Role::Reduced(g),
+                    _ => self.alone(i),
+                }
+            }
+            NodeOp::MatMul | NodeOp::Concat(_) => self.alone(i),
+            op => {
+                let arg = item.args[0].node().unwrap_or(0);
+                if matches!(self.roles[arg as usize], Role::Empty) {
+                    return self.alone(i);
+                }
+                self.require(arg);
+                let (base, look) = self.look(arg);
+                match view(op, &self.items[arg as usize].dims, &look, &item.dims) {
+                    Some(look) => Role::View { base, look },
+                    None => self.alone(i),
+                }
+            }
+        }
+    }
+
+    /// Whose memory an item's elements are in, and how it looks at it.
+    pub fn look(&self, i: u32) -> (u32, Look) {
+        match &self.roles[i as usize] {
+            Role::View { base, look } => (*base, look.clone()),
+            _ => {
+                let item = &self.items[i as usize];
+                let strides =
+                    item.leaf.as_ref().map_or_else(|| contiguous(&item.dims), |l| l.strides.clone());
+                (i, Look { offset: 0, strides })
+            }
+        }
+    }
+
+    /// Has an item's elements be in memory.
+    fn require(&mut self, i: u32) {
+        let base = match self.roles[i as usize] {
+            Role::View { base, .. } => base,
+            _ => i,
+        };
+        self.must[base as usize] = true;
+        if let Role::Constant(None) = self.roles[base as usize] {
+            let g = self.new_group(base as usize);
+            self.roles[base as usize] = Role::Constant(Some(g));
+        }
+    }
+
+    /// When an item's elements are in memory; `None` if they always were.
+    fn written(&self, i: u32) -> Option<Dep> {
+        match self.roles[i as usize] {
+            Role::View { base, .. } if base != i => self.written(base),
+            Role::Step(g) | Role::Reduced(g) | Role::Constant(Some(g)) => Some(Dep::Group(self.find(g))),
+            Role::Alone(t) => Some(Dep::At(t)),
+            _ => None,
+        }
+    }
+
+    fn alone(&mut self, i: usize) -> Role {
+        let items = self.items;
+        let args: SmallVec<[u32; 4]> = items[i].args.iter().filter_map(|a| a.node()).collect();
+        for &a in &args {
+            self.require(a);
+        }
+        let time = self.next();
+        for &a in &args {
+            self.used(self.written(a), time);
+        }
+        Role::Alone(time)
+    }
+
+    /// Puts an element-wise item into a group.
+    fn step(&mut self, i: usize) -> u32 {
+        let items = self.items;
+        let item = &items[i];
+        let (mut mates, mut deps): (SmallVec<[u32; 4]>, SmallVec<[Dep; 4]>) = Default::default();
+        for a in item.args.iter().filter_map(|a| a.node()) {
+            match self.roles[a as usize] {
+                Role::Constant(None) => {}
+                Role::Step(g) if items[a as usize].dims == item.dims => mates.push(self.find(g)),
+                _ => deps.extend(self.written(a)),
+            }
+        }
+        let mut target: Option<u32> = None;
+        for mate in mates {
+            target = Some(match target {
+                None => mate,
+                Some(t) => {
+                    let (t, mate) = (self.find(t), self.find(mate));
+                    let merged = if t == mate { Some(t) } else { self.merge(t, mate) };
+                    merged.unwrap_or_else(|| {
+                        let (late, early) =
+                            if self.time(t) > self.time(mate) { (t, mate) } else { (mate, t) };
+                        deps.push(Dep::Group(early));
+                        late
+                    })
+                }
+            });
+        }
+        let target = match target {
+            Some(t) if self.groups[t as usize].steps < MAX_STEPS && self.fits(t, &deps) => t,
+            other => {
+                deps.extend(other.map(Dep::Group));
+                self.new_group(i)
+            }
+        };
+        let time = self.time(target);
+        for &d in &deps {
+            self.used(Some(d), time);
+        }
+        let group = &mut self.groups[target as usize];
+        group.steps += 1;
+        group.deps.extend(deps);
+        target
+    }
+
+    /// Whether a fused kernel can reduce a group's value so: over all axes, the first or the last ones, and over the
+    /// same ones as the group's other reductions.
+    fn reduces(&mut self, g: u32, axes: Axes, rank: usize) -> bool {
+        if axes.len() == rank {
+            return true;
+        }
+        let first = (0..axes.len()).all(|a| axes.contains(a));
+        let last = (rank - axes.len()..rank).all(|a| axes.contains(a));
+        let over = &mut self.groups[g as usize].over;
+        (first || last) && *over.get_or_insert(axes) == axes
+    }
+
+    /// Whether a group can come after these, if need be by moving it to the end.
+    fn fits(&mut self, g: u32, deps: &[Dep]) -> bool {
+        if deps.iter().all(|&d| self.at(d) < self.time(g)) {
+            return true;
+        }
+        let itself = deps.iter().any(|&d| matches!(d, Dep::Group(h) if self.find(h) == g));
+        if itself || self.groups[g as usize].first_use != NEVER {
+            return false;
+        }
+        self.groups[g as usize].time = self.next();
+        true
+    }
+
+    /// Makes two groups one, if one can be moved to the other's time.
+    fn merge(&mut self, a: u32, b: u32) -> Option<u32> {
+        let (early, late) = if self.time(a) < self.time(b) { (a, b) } else { (b, a) };
+        let (e, l) = (&self.groups[early as usize], &self.groups[late as usize]);
+        if e.steps + l.steps > MAX_STEPS || e.over.zip(l.over).is_some_and(|(a, b)| a != b) {
+            return None;
+        }
+        let time = if l.deps.iter().all(|&d| self.at(d) < e.time) {
+            e.time
+        } else if e.first_use > l.time {
+            l.time
+        } else {
+            return None;
+        };
+        let deps = std::mem::take(&mut self.groups[late as usize].deps);
+        for &d in &deps {
+            self.used(Some(d), time);
+        }
+        let l = &self.groups[late as usize];
+        let (steps, first_use, over) = (l.steps, l.first_use, l.over);
+        self.groups[late as usize].parent.set(early);
+        let e = &mut self.groups[early as usize];
+        e.time = time;
+        e.steps += steps;
+        e.over = e.over.or(over);
+        e.first_use = e.first_use.min(first_use);
+        e.deps.extend(deps);
+        Some(early)
+    }
+
+    fn new_group(&mut self, i: usize) -> u32 {
+        let id = self.groups.len() as u32;
+        let time = self.next();
+        let dims = self.items[i].dims.clone();
+        self.groups.push(Group {
+            parent: Cell::new(id),
+            time,
+            dims,
+            deps: Vec::new(),
+            first_use: NEVER,
+            steps: 0,
+            over: None,
+        });
+        id
+    }
+
+    fn used(&mut self, dep: Option<Dep>, time: u32) {
+        if let Some(Dep::Group(g)) = dep {
+            let g = self.find(g);
+            let first = &mut self.groups[g as usize].first_use;
+            *first = (*first).min(time);
+        }
+    }
+
+    fn next(&mut self) -> u32 {
+        self.clock += 1;
+        self.clock
+    }
+
+    fn time(&self, g: u32) -> u32 {
+        self.groups[self.find(g) as usize].time
+    }
+
+    fn at(&self, d: Dep) -> u32 {
+        match d {
+            Dep::At(t) => t,
+            Dep::Group(g) => self.time(g),
+        }
+    }
+
+    /// The group that a group was merged into.
+    pub fn find(&self, mut g: u32) -> u32 {
+        let parent = |g: u32| self.groups[g as usize].parent.get();
+        while parent(g) != g {
+            // Halves the way for the next one who asks.
+            self.groups[g as usize].parent.set(parent(parent(g)));
+            g = parent(g);
+        }
+        g
+    }
+
+    /// The group an item is a step of.
+    pub fn group_of(&self, i: u32) -> Option<u32> {
+        match self.roles[i as usize] {
+            Role::Step(g) | Role::Constant(Some(g)) => Some(self.find(g)),
+            _ => None,
+        }
+    }
+
+    pub fn dims(&self, g: u32) -> &Dims {
+        &self.groups[g as usize].dims
+    }
+
+    /// What an earlier read computed on the way and this one needs again is kept, at the latest point that both
+    /// share: else a loop that reads something of a state it carries on would compute the state from its
+    /// beginning every time.
+    fn keep_what_was_passed_twice(&mut self) {
+        let mut wanted = vec![false; self.items.len()];
+        for item in self.items.iter().filter(|item| !item.passed) {
+            for a in item.args.iter().filter_map(|a| a.node()) {
+                wanted[a as usize] |= self.items[a as usize].passed;
+            }
+        }
+        let mut cost = vec![0.0; self.items.len()];
+        for i in 0..self.items.len() {
+            cost[i] = self.cost(i, &cost);
+            if wanted[i] && matches!(self.roles[i], Role::Step(_)) && cost[i] > CHEAP {
+                self.must[i] = true;
+            }
+        }
+    }
+
+    /// Values that a later group takes are written to memory unless they are quickly computed again.
+    fn keep_what_is_dear(&mut self) {
+        let mut cost = vec![0.0; self.items.len()];
+        // Arrays of the group's size that computing it again would read.
+        let mut reads = vec![0usize; self.items.len()];
+        for i in 0..self.items.len() {
+            let Role::Step(g) = self.roles[i] else { continue };
+            let g = self.find(g);
+            for a in self.items[i].args.iter().filter_map(|a| a.node()) {
+                let a = a as usize;
+                match self.roles[a] {
+                    Role::Step(h) if self.find(h) != g => {
+                        let other = self.items[a].dims != self.items[i].dims;
+                        if other || cost[a] > CHEAP || reads[a] > 2 {
+                            self.must[a] = true;
+                        }
+                    }
+                    _ => {}
+                }
+                let inline = matches!(self.roles[a], Role::Step(_)) && !self.must[a];
+                let full = self.items[a].dims == self.items[i].dims;
+                reads[i] = reads[i].saturating_add(if inline { reads[a] } else { usize::from(full) });
+            }
+            cost[i] = self.cost(i, &cost);
+        }
+    }
+
+    /// Operations per element to compute an item from what is in memory.
+    fn cost(&self, i: usize, cost: &[f64]) -> f64 {
+        if !matches!(self.roles[i], Role::Step(_)) {
+            return 0.0;
+        }
+        let args = self.items[i].args.iter().filter_map(|a| a.node());
+        let inline: f64 = args.filter(|&a| !self.must[a as usize]).map(|a| cost[a as usize]).sum();
+        // A long chain's cost need not be known exactly, and must not overflow.
+        (flops(&self.items[i].op) + inline).min(1e9)
+    }
+
+    /// Everything that happens, in order.
+    pub fn events(&self) -> Vec<Event> {
+        let mut by_group: Vec<Option<Event>> = (0..self.groups.len()).map(|_| None).collect();
+        let mut timed: Vec<(u32, Event)> = Vec::new();
+        for (i, role) in self.roles.iter().enumerate() {
+            let (g, reduced) = match *role {
+                Role::Alone(time) => {
+                    timed.push((time, Event::Alone(i as u32)));
+                    continue;
+                }
+                Role::Step(g) | Role::Constant(Some(g)) if self.must[i] => (self.find(g), false),
+                Role::Reduced(g) => (self.find(g), true),
+                _ => continue,
+            };
+            let event = by_group[g as usize].get_or_insert_with(|| Event::Group {
+                group: g,
+                arrays: Vec::new(),
+                reductions: Vec::new(),
+            });
+            if let Event::Group { arrays, reductions, .. } = event {
+                if reduced { reductions.push(i as u32) } else { arrays.push(i as u32) }
+            }
+        }
+        for (g, event) in by_group.into_iter().enumerate() {
+            timed.extend(event.map(|e| (self.groups[g].time, e)));
+        }
+        timed.sort_by_key(|(time, _)| *time);
+        timed.into_iter().map(|(_, event)| event).collect()
+    }
+}
+
+fn flops(op: &NodeOp) -> f64 {
+    match op {
+        NodeOp::Unary(u) => u.flops(),
+        NodeOp::Binary(b) => b.flops(),
+        NodeOp::Ternary(t) => t.flops(),
+        NodeOp::Random(Spread::Uniform) => Dist::Uniform.flops(),
+        NodeOp::Random(Spread::Normal) => Dist::Normal.flops(),
+        _ => 1.0,
+    }
+}

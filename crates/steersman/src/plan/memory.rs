@@ -1,0 +1,108 @@
+//! Memory of a plan: who gets fresh memory, who takes over what nobody needs any more, and the peak.
+
+use super::stage::{Base, Stage};
+use steersman_core::{Op, Operand, Workload};
+
+/// Decides for every stage which slots get memory before it and lose it after it. Returns the peak in bytes.
+pub(super) fn assign(stages: &mut [Stage], slots: &[usize]) -> usize {
+    let mut last = vec![usize::MAX; slots.len()];
+    let mut kept = vec![false; slots.len()];
+    for (s, stage) in stages.iter().enumerate() {
+        let read = stage.inputs.iter().filter_map(slot);
+        for slot in read.chain(stage.outputs.iter().map(|o| o.0)) {
+            last[slot as usize] = s;
+        }
+        for keep in &stage.keeps {
+            if let Base::Slot(slot) = keep.from.base {
+                kept[slot as usize] = true;
+            }
+        }
+    }
+    let mut has_memory = vec![false; slots.len()];
+    let (mut now, mut peak) = (0usize, 0usize);
+    for (s, stage) in stages.iter_mut().enumerate() {
+        let outputs: Vec<u32> = stage.outputs.iter().map(|o| o.0).collect();
+        let mut replaced: Vec<u32> = Vec::new();
+        for (n, &out) in outputs.iter().enumerate() {
+            if has_memory[out as usize] {
+                continue;
+            }
+            has_memory[out as usize] = true;
+            let dies =
+                |from: u32| last[from as usize] == s && !kept[from as usize] && !replaced.contains(&from);
+            match in_place(stage, n, slots, dies) {
+                Some(from) => {
+                    stage.reuse.push((out, from));
+                    replaced.push(from);
+                }
+                None => {
+                    stage.take.push(out);
+                    now += rounded(slots[out as usize]);
+                }
+            }
+        }
+        peak = peak.max(now);
+        let read: Vec<u32> = stage.inputs.iter().filter_map(slot).collect();
+        for used in read.into_iter().chain(outputs) {
+            let dead = last[used as usize] == s && !kept[used as usize];
+            if dead && !replaced.contains(&used) && !stage.free.contains(&used) {
+                stage.free.push(used);
+                now -= rounded(slots[used as usize]);
+            }
+        }
+    }
+    peak
+}
+
+fn slot(source: &super::stage::Source) -> Option<u32> {
+    match source.base {
+        Base::Slot(s) => Some(s),
+        _ => None,
+    }
+}
+
+/// The slot that output `n` can replace: read whole, by one operand only, of the same shape and element size.
+fn in_place(stage: &Stage, n: usize, slots: &[usize], dies: impl Fn(u32) -> bool) -> Option<u32> {
+    let w: &Workload = &stage.workload;
+    if !w.op().is_elementwise() && !matches!(w.op(), Op::Fused(_)) {
+        return None;
+    }
+    let output = &w.outputs()[n];
+    let fits = |o: &Operand| {
+        o.dims == output.dims && o.strides == output.strides && o.dtype.size() == output.dtype.size()
+    };
+    for (source, operand) in stage.inputs.iter().zip(w.inputs()) {
+        let Some(from) = slot(source) else { continue };
+        let readers = stage.inputs.iter().filter(|i| slot(i) == Some(from)).count();
+        let whole = source.offset == 0 && slots[from as usize] == output.bytes();
+        if whole && readers == 1 && fits(operand) && dies(from) {
+            return Some(from);
+        }
+    }
+    None
+}
+
+/// Bytes as the pool counts them: four size classes from one power of two to the next.
+pub(super) fn rounded(bytes: usize) -> usize {
+    if bytes <= 256 {
+        return 256;
+    }
+    let step = 1usize << ((bytes - 1).ilog2() - 2);
+    bytes.div_ceil(step) * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steersman_cpu::memory::MemoryPool;
+
+    #[test]
+    fn sizes_are_rounded_as_the_pool_rounds_them() {
+        let pool = MemoryPool::new(0);
+        for bytes in (1..5000).step_by(37).chain([4096, 1 << 20, (1 << 20) + 1, 33_177_600]) {
+            let block = pool.take(bytes).unwrap();
+            assert_eq!(pool.stats().in_use, rounded(bytes), "{bytes}");
+            drop(block);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Plans for people: what fuses, what runs where, what it takes.
+
+use super::stage::{Base, Compiled, Stage};
+use crate::array::{Array, Shape};
+use crate::error::Error;
+use crate::runtime::Runtime;
+use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+use steersman_core::{Bytes, Place, Seconds};
+
+/// Stages that the text of a long plan shows, most of them from its start.
+const SHOWN: usize = 16;
+
+/// How an array is computed. Print it, or have it as JSON, DOT or SVG.
+///
+/// ```
+/// # use steersman::{Knobs, Runtime};
+/// # let mut knobs = Knobs::default();
+/// # knobs.set("wisdom.enabled", "false")?;
+/// # knobs.set("calibrate.background", "false")?;
+/// # let rt = Runtime::with_knobs(knobs)?;
+/// let x = rt.from_vec(vec![1.0f32; 1000], [10, 100])?;
+/// let y = x.exp().sum(..);
+/// println!("{}", rt.explain(&y)?);
+/// assert!(rt.explain(&y)?.to_dot().starts_with("digraph"));
+/// # Ok::<(), steersman::Error>(())
+/// ```
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Plan {
+    /// The array's shape and element type.
+    pub result: String,
+    /// Nodes of the graph.
+    pub nodes: usize,
+    /// Different expressions among them.
+    pub expressions: usize,
+    /// What runs, in order.
+    pub stages: Vec<PlanStage>,
+    /// The most memory it needs at once beyond what it starts from, in bytes.
+    pub peak_bytes: usize,
+    /// What it starts from, in bytes.
+    pub input_bytes: usize,
+    /// Expected time of all stages, in seconds.
+    pub predicted_s: f64,
+    /// Time of all stages when they last ran, in seconds; none if one was not measured.
+    pub measured_s: Option<f64>,
+    /// How often a plan of this structure ran.
+    pub runs: u64,
+}
+
+/// One stage of a plan.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct PlanStage {
+    /// What runs.
+    pub workload: String,
+    /// Ops of the graph it does; 0 for a copy that only serves the next stage.
+    pub ops: usize,
+    /// Whether it is a fused group.
+    pub fused: bool,
+    /// Where it runs.
+    pub place: String,
+    /// The kernel expected to run it.
+    pub kernel: String,
+    /// Expected time, in seconds.
+    pub predicted_s: f64,
+    /// For a fused group, the expected time of its ops one by one; for the last of ops that were not fused, that
+    /// of the fused group. In seconds.
+    pub instead_s: Option<f64>,
+    /// Time it took when it last ran, in seconds.
+    pub measured_s: Option<f64>,
+    /// Where each operand comes from: `in0` is a given array, `s2` the result of stage 2, `n` a number.
+    pub reads: Vec<String>,
+    /// Whether a result takes an operand's memory.
+    pub in_place: bool,
+}
+
+impl Plan {
+    pub(super) fn of(rt: &Runtime, array: &Array) -> Result<Plan, Error> {
+        let result = format!("{} {}", array.dtype(), Shape(array.shape()));
+        match array.node.value.get() {
+            Some(value) => Ok(match &value.plan {
+                Some(plan) => Plan::new(plan, result),
+                None => Plan {
+                    input_bytes: array.len() * array.dtype().size(),
+                    result,
+                    nodes: 1,
+                    expressions: 1,
+                    stages: Vec::new(),
+                    peak_bytes: 0,
+                    predicted_s: 0.0,
+                    measured_s: None,
+                    runs: 0,
+                },
+            }),
+            None => Ok(Plan::new(&*super::planned(rt, &[array])?, result)),
+        }
+    }
+
+    fn new(plan: &Compiled, result: String) -> Plan {
+        let stages: Vec<PlanStage> = (0..plan.stages.len()).map(|s| stage(plan, s)).collect();
+        Plan {
+            result,
+            nodes: plan.nodes,
+            expressions: plan.expressions,
+            peak_bytes: plan.peak,
+            input_bytes: plan.input_bytes,
+            predicted_s: stages.iter().map(|s| s.predicted_s).sum(),
+            measured_s: stages.iter().map(|s| s.measured_s).sum(),
+            runs: plan.runs.load(Relaxed),
+            stages,
+        }
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> String {
+        // Plain data: there is no way for it to fail.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+fn stage(plan: &Compiled, s: usize) -> PlanStage {
+    let stage: &Stage = &plan.stages[s];
+    let reads = stage.inputs.iter().map(|source| match source.base {
+        Base::Leaf(n) => format!("in{n}"),
+        Base::Slot(slot) => {
+            let writes = |t: &Stage| t.outputs.iter().any(|o| o.0 == slot);
+            let writer = plan.stages[..s].iter().rposition(writes);
+            writer.map_or_else(|| "?".into(), |w| format!("s{w}"))
+        }
+        Base::Scalar(_) => "n".into(),
+        Base::Empty => "empty".into(),
+    });
+    PlanStage {
+        workload: stage.workload.to_string(),
+        ops: stage.ops,
+        fused: stage.workload.expr().is_some() && stage.ops > 1,
+        place: match stage.place {
+            Place::Host => "host".into(),
+            Place::Device(id) => format!("device {}", id.0),
+        },
+        kernel: stage.kernel.clone(),
+        predicted_s: stage.predicted,
+        instead_s: stage.instead,
+        measured_s: stage.measured(),
+        reads: reads.collect(),
+        in_place: !stage.reuse.is_empty(),
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = |n: usize| Bytes(n as u64);
+        writeln!(
+            f,
+            "{}: {} nodes, {} expressions, {} stages; {} in, {} more at the peak",
+            self.result,
+            self.nodes,
+            self.expressions,
+            self.stages.len(),
+            bytes(self.input_bytes),
+            bytes(self.peak_bytes)
+        )?;
+        if self.stages.is_empty() {
+            return write!(f, "  nothing to compute: it is in memory");
+        }
+        let hidden =
+            if self.stages.len() > SHOWN + SHOWN / 2 { SHOWN..self.stages.len() - SHOWN / 4 } else { 0..0 };
+        for (i, s) in self.stages.iter().enumerate() {
+            if hidden.contains(&i) {
+                if i == hidden.start {
+                    writeln!(f, "  ... {} more", hidden.len())?;
+                }
+                continue;
+            }
+            write!(f, "  s{i} {} of {}", s.workload, s.reads.join(" "))?;
+            let how = match (s.fused, s.in_place) {
+                (true, true) => format!("{} ops fused, in place", s.ops),
+                (true, false) => format!("{} ops fused", s.ops),
+                (false, true) => "in place".into(),
+                (false, false) => String::new(),
+            };
+            write!(f, "\n     {} on {}, {} expected", s.kernel, s.place, Seconds(s.predicted_s))?;
+            if let Some(instead) = s.instead_s {
+                let other = if s.fused { "op by op" } else { "fused" };
+                write!(f, " ({other} {})", Seconds(instead))?;
+            }
+            if let Some(measured) = s.measured_s {
+                write!(f, ", {} measured", Seconds(measured))?;
+            }
+            writeln!(f, "{}{how}", if how.is_empty() { "" } else { "; " })?;
+        }
+        write!(f, "  in all {} expected", Seconds(self.predicted_s))?;
+        if let Some(measured) = self.measured_s {
+            write!(f, ", {} measured", Seconds(measured))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+use crate::runtime;
+use steersman::Array;
+
+#[test]
+fn a_chain_of_a_million_nodes_is_built_read_and_dropped() {
+    let rt = runtime();
+    let mut x = rt.from_vec(vec![0.0f64; 4], [4]).unwrap();
+    for _ in 0..1_000_000 {
+        x = &x + 1.0;
+    }
+    // On a thread with a small stack, so that recursion of any depth would show.
+    let read = move || {
+        assert_eq!(x.to_vec::<f64>().unwrap(), [1e6; 4]);
+        drop(x);
+    };
+    std::thread::Builder::new().stack_size(256 << 10).spawn(read).unwrap().join().unwrap();
+}
+
+#[test]
+fn a_million_nodes_never_read_are_dropped_too() {
+    let rt = runtime();
+    let x = rt.from_vec(vec![0.0f32; 4], [4]).unwrap();
+    let mut y = x.clone();
+    for i in 0..1_000_000 {
+        y = if i % 2 == 0 { y.reshape([2, 2]).t() } else { &y.reshape([4]) + &x };
+    }
+    std::thread::Builder::new().stack_size(256 << 10).spawn(move || drop(y)).unwrap().join().unwrap();
+}
+
+#[test]
+fn a_deep_and_shared_graph_is_walked_once() {
+    let rt = runtime();
+    let mut x = rt.from_vec(vec![1.0f64; 2], [2]).unwrap();
+    // As a tree it would have 2^200 leaves.
+    for _ in 0..200 {
+        x = (&x + &x) * 0.5;
+    }
+    assert_eq!(x.to_vec::<f64>().unwrap(), [1.0; 2]);
+}
+
+#[test]
+fn dead_values_are_dropped_early_and_replaced_in_place() {
+    let rt = runtime();
+    let n = 512;
+    let x = rt.from_vec(vec![1.0f32; n * n], [n, n]).unwrap();
+    let mut y: Array = x.clone();
+    for _ in 0..10 {
+        y = y.matmul(&x) * (1.0 / n as f32);
+    }
+    let plan = rt.explain(&y).unwrap();
+    let one = n * n * 4;
+    assert!(plan.peak_bytes <= 2 * one, "{} arrays at once: {plan}", plan.peak_bytes as f64 / one as f64);
+    assert!(plan.stages.iter().any(|s| s.in_place), "{plan}");
+    assert!((y.max(..).item::<f32>().unwrap() - 1.0).abs() < 1e-4);
+}

@@ -1,0 +1,25 @@
+//! Promises of arrays: semantics, laziness, fusion, limits.
+
+mod basics;
+mod errors;
+mod graphs;
+mod limits;
+mod promotion;
+mod shapes;
+
+use steersman::{Knobs, Runtime};
+
+/// A runtime that keeps to itself, with more knobs set.
+pub fn runtime_with(knobs: &[(&str, &str)]) -> Runtime {
+    let mut k = Knobs::default();
+    for (name, value) in [("wisdom.enabled", "false"), ("calibrate.background", "false")].iter().chain(knobs)
+    {
+        k.set(name, value).unwrap();
+    }
+    Runtime::with_knobs(k).unwrap()
+}
+
+/// A runtime that keeps to itself.
+pub fn runtime() -> Runtime {
+    runtime_with(&[])
+}
