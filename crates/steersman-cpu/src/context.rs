@@ -19,7 +19,7 @@ pub struct Context {
 impl Context {
     /// Thread counts worth trying: 1, powers of two, and all, as long as each thread has enough to do.
     pub fn thread_params(&self, w: &Workload) -> ParamList {
-        let most = self.team.max().min((nominal(w) / SHARE) as usize);
+        let most = self.team.max().min((nominal(w) * (1.0 / SHARE)) as usize);
         let mut list = ParamList::new();
         let mut threads = 1;
         while threads < most {
@@ -39,5 +39,5 @@ const SHARE: f64 = 1.5e-6;
 /// About what one core of today takes, whichever it is: a bound for what is worth trying, never an estimate.
 fn nominal(w: &Workload) -> f64 {
     let narrow = w.dtype().size() as f64 / 4.0;
-    w.bytes() / 75e9 + w.flops() * narrow / 60e9
+    w.bytes() * (1.0 / 75e9) + w.flops() * narrow * (1.0 / 60e9)
 }

@@ -86,12 +86,7 @@ impl Machine {
     /// How a footprint spreads over the levels, each with the bandwidth that applies: infinite at levels it
     /// does not touch, which are most.
     #[inline]
-    pub fn streams(
-        &self,
-        footprint: f64,
-        traffic: Traffic,
-        threads: usize,
-    ) -> [(f64, f64); Machine::LEVELS] {
+    pub fn streams(&self, footprint: f64, traffic: Traffic, threads: usize) -> [(f64, f64); Machine::LEVELS] {
         let spread = self.spread(footprint, threads);
         std::array::from_fn(|i| {
             let untouched = spread[i] == 0.0;

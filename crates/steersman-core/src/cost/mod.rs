@@ -21,7 +21,7 @@ mod regress;
 mod terms;
 
 pub use estimate::{Estimate, Evidence, Source, normal_cdf};
-pub use local::{Coordinates, Correction, Local};
+pub use local::{Coordinates, Corners, Correction, Local, Mix};
 pub use machine::{Level, Machine, Rates, Traffic};
 pub use model::{CellKey, History, Knowledge, Model, Subject, Variant, coordinates};
 pub use regress::{Belief, Fit, Prediction, Stats, t90};

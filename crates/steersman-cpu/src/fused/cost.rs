@@ -17,7 +17,8 @@ const GATHERED: f64 = 0.8e-9;
 
 /// Seconds of all steps for one element whose operands are in the nearest cache.
 fn element(program: &Program, machine: &Machine, rates: &str, level: Level, dtype: DType) -> f64 {
-    let nominal = |flops: f64, d: DType| flops / machine.peak(level.name(), d.size().max(4), level.assumed_peak());
+    let nominal =
+        |flops: f64, d: DType| flops / machine.peak(level.name(), d.size().max(4), level.assumed_peak());
     let each = |&(op, d, times): &(Op, DType, f64)| {
         let flops = match op {
             Op::Reduce { kind, .. } => kind.flops(),

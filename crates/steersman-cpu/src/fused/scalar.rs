@@ -84,7 +84,8 @@ impl Kernel for Scalar {
         // A call of a library function for each element and step, and a trip through memory.
         let n = w.dims().iter().product::<usize>() as f64;
         let steps = w.expr().map_or(0, |e| e.steps().len()) as f64;
-        let flops = w.flops() / (machine.peak(Level::Baseline.name(), 4, Level::Baseline.assumed_peak()) / 4.0);
+        let flops =
+            w.flops() / (machine.peak(Level::Baseline.name(), 4, Level::Baseline.assumed_peak()) / 4.0);
         Terms::launch(200e-9).and(steps * 100e-9).and(n * steps * 2e-9).and(flops)
     }
 

@@ -47,10 +47,10 @@ pub fn terms(w: &Workload, threads: usize, machine: &Machine, rate: Rate<'_>) ->
     // Half precision is converted on the way in and out, a few operations each.
     let half = matches!(dtype, DType::F16 | DType::BF16);
     let (extra, size) = if half { (6.0 * (w.inputs().len() + 1) as f64, 4) } else { (0.0, dtype.size()) };
-    let element = machine
-        .rate(rate.kernel, w.op(), dtype)
-        .unwrap_or_else(|| (flops(w.op()) + extra) / (machine.peak(rate.level.name(), size, rate.level.assumed_peak()) * rate.share))
-        / threads as f64;
+    let element = machine.rate(rate.kernel, w.op(), dtype).unwrap_or_else(|| {
+        (flops(w.op()) + extra)
+            / (machine.peak(rate.level.name(), size, rate.level.assumed_peak()) * rate.share)
+    }) / threads as f64;
     let bytes = w.bytes();
     let mut terms = Terms::launch(CALL + machine.handoff(threads));
     for (weight, bandwidth) in machine.streams(bytes, rate.traffic, threads) {

@@ -63,7 +63,7 @@ const PAGE: usize = 4096;
 /// A tile's worth of rows or columns: parts of a split are whole tiles.
 const GRAIN: usize = 16;
 /// Results this small never outgrow the stack of the naive loop's cost; above it naive is not offered.
-const MOST_NAIVE_FLOPS: f64 = 2e6;
+const MOST_NAIVE_FLOPS: f64 = 1e6;
 
 impl Kernel for Product {
     fn name(&self) -> &str {
@@ -99,7 +99,7 @@ impl Kernel for Product {
         let (_, m, _, n) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
         match &self.how {
             How::Naive if matches!(d, DType::F32 | DType::F64) && w.flops() > MOST_NAIVE_FLOPS => {
-                Err(Refusal::new("plain loops are only offered up to 2 Mflop: far behind beyond"))
+                Err(Refusal::new("plain loops are only offered up to 1 Mflop: far behind beyond"))
             }
             How::Naive => match d {
                 DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 => Ok(()),
@@ -139,7 +139,7 @@ impl Kernel for Product {
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
         let (batch, m, k, n) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
         let size = w.dtype().size();
-        let threads = p.threads as f64;
+        let share = 1.0 / p.threads as f64;
         let level = self.level();
         let padded = match self.how {
             // One element at a time: about a fifteenth of what vectors reach.
@@ -147,24 +147,26 @@ impl Kernel for Product {
             _ => padded_flops(level, size, m, k, n),
         } * batch as f64;
         let element = if size == 8 { 8 } else { 4 };
-        let tiles = (m.div_ceil(8) * n.div_ceil(2 * level.vector_bytes() / element) * batch) as f64;
+        let pair = 2 * level.vector_bytes() / element;
+        let tiles = (m.div_ceil(8) * ((n + pair - 1) >> pair.trailing_zeros()) * batch) as f64;
         let bytes = w.bytes();
-        let at =
-            machine.streams(bytes, Traffic::Read, p.threads as usize).map(|(share, rate)| bytes * share / rate);
+        let at = machine
+            .streams(bytes, Traffic::Read, p.threads as usize)
+            .map(|(share, rate)| bytes * share / rate);
         let packs = match self.how {
             How::Packed(_) | How::GemmCrate | How::MatrixMultiply | How::Blas(_) | How::Amx => {
-                ((m * k + k * n) * batch * size) as f64 / 10e9 / threads
+                ((m * k + k * n) * batch * size) as f64 * (1e-10 * share)
             }
-            _ => (m * batch) as f64 * 2e-9 / threads,
+            _ => (m * batch) as f64 * (2e-9 * share),
         };
         // Read where it lies, a wide second operand has every piece of a row on another page.
         let pages = match self.how {
-            How::Small(_) if n * size >= PAGE / 2 => tiles * k as f64 * 4e-9 / threads,
+            How::Small(_) if n * size >= PAGE / 2 => tiles * k as f64 * (4e-9 * share),
             _ => 0.0,
         };
         Terms::launch(20e-9 * batch.max(1) as f64 + machine.handoff(p.threads as usize))
-            .and(padded / machine.peak(level.name(), element, level.assumed_peak()) / threads)
-            .and(tiles * 4e-9 / threads)
+            .and(padded * share / machine.peak(level.name(), element, level.assumed_peak()))
+            .and(tiles * (4e-9 * share))
             .and(packs)
             .and(at[0] + at[1])
             .and(at[2])

@@ -1,6 +1,5 @@
 //! The work the kernels really do, for predicting their time.
 
-use super::kernels::Tables;
 use crate::isa::Level;
 
 /// Floating-point operations that [`super::small`] and [`super::packed`] execute for an `m×k · k×n`
@@ -15,13 +14,34 @@ use crate::isa::Level;
 /// assert_eq!(padded_flops(Level::Baseline, 4, 10, 10, 10), 2.0 * 10.0 * 10.0 * 12.0);
 /// ```
 pub fn padded_flops(level: Level, dtype: usize, m: usize, k: usize, n: usize) -> f64 {
-    fn columns<T: Tables>(level: Level, n: usize) -> usize {
-        let kernels = T::table(level);
-        match kernels.half {
-            Some(half) if n % kernels.lanes <= half.lanes => n.next_multiple_of(half.lanes),
-            _ => n.next_multiple_of(kernels.lanes),
-        }
-    }
-    let columns = if dtype == 8 { columns::<f64>(level, n) } else { columns::<f32>(level, n) };
+    // Lanes are powers of two: no division, on the way of every estimate.
+    let lanes = level.vector_bytes() / if dtype == 8 { 8 } else { 4 };
+    let half = if level == Level::Avx512 { lanes / 2 } else { lanes };
+    let unit = if n & (lanes - 1) <= half { half } else { lanes };
+    let columns = (n + unit - 1) & !(unit - 1);
     2.0 * m as f64 * k as f64 * columns as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matmul::kernels::Tables;
+
+    #[test]
+    fn lanes_are_those_of_the_kernels() {
+        fn check<T: Tables>(size: usize) {
+            for level in Level::present() {
+                let kernels = T::table(level);
+                for n in 1..70 {
+                    let columns = match kernels.half {
+                        Some(half) if n % kernels.lanes <= half.lanes => n.next_multiple_of(half.lanes),
+                        _ => n.next_multiple_of(kernels.lanes),
+                    };
+                    assert_eq!(padded_flops(level, size, 1, 1, n), 2.0 * columns as f64, "{level:?} {n}");
+                }
+            }
+        }
+        check::<f32>(4);
+        check::<f64>(8);
+    }
 }

@@ -87,7 +87,9 @@ fn prior(w: &Workload, p: Params, machine: &Machine, name: &str, level: Level) -
     };
     let size = input.dtype.size();
     let (n, bytes) = (input.elements() as f64, size as f64);
-    let per = machine.rate(name, w.op(), input.dtype).unwrap_or_else(|| flops / machine.peak(level.name(), size, level.assumed_peak()));
+    let per = machine
+        .rate(name, w.op(), input.dtype)
+        .unwrap_or_else(|| flops / machine.peak(level.name(), size, level.assumed_peak()));
     let streams = machine.streams(input.distinct_bytes() as f64, Traffic::Read, threads);
     let mut terms = Terms::launch(20e-9 + machine.handoff(threads));
     for (share, bandwidth) in streams {

@@ -21,8 +21,8 @@
 //! the worker reads it only while the word is POSTED or WATCHED.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicI32, AtomicU32};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicI32, AtomicU32};
 use std::time::Duration;
 
 use super::gate::{Gate, spin_until};

@@ -1,0 +1,256 @@
+//! The engine: decide, observe, explain. Usable alone.
+//!
+//! Hit: hash the workload, find its decision in a lock-free table, ask the kernel once more whether it is
+//! legal. Miss: estimate every candidate and ask the policy. Measurements come back through
+//! [`Engine::observe`]; how often they are wanted is bounded, so that observing costs under 1% of the time.
+
+mod decide;
+mod explain;
+mod observe;
+mod survey;
+
+pub use observe::Observed;
+
+use crate::cost::{Machine, Mix, Model};
+use crate::device::{Device, DeviceId};
+use crate::drift::Watch;
+use crate::explore::Ledger;
+use crate::guard::Guard;
+use crate::hits::Hits;
+use crate::kernel::Kernel;
+use crate::policy::{Adaptive, Policy};
+use crate::registry::{Registry, RegistryError};
+use crate::units::Seconds;
+use crate::workload::Workload;
+use decide::Known;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+
+/// Why no decision could be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum EngineError {
+    /// Nothing can run it.
+    #[error("no kernel can run '{workload}': {}", reasons(.refused))]
+    NoCandidate {
+        /// What was asked.
+        workload: String,
+        /// Who refused, and why.
+        refused: Vec<(String, String)>,
+    },
+    /// The forced kernel does not exist.
+    #[error("there is no kernel '{0}'; `steer explain` lists those that can run a workload")]
+    UnknownKernel(String),
+}
+
+fn reasons(refused: &[(String, String)]) -> String {
+    match refused.len() {
+        0 => "no registered kernel is about this op".into(),
+        _ => refused.iter().map(|(k, why)| format!("{k}: {why}")).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// How an engine behaves.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Share of the time spent that exploring may cost.
+    pub explore_budget: f64,
+    /// Relative band inside which candidates are equals.
+    pub tie_band: f64,
+    /// No learning, no exploring: decisions are a function of what is known now.
+    pub frozen: bool,
+    /// Whether drift is watched.
+    pub drift: bool,
+    /// A thread asks for a measurement after this much (expected) run time without one.
+    pub observe_every: Seconds,
+    /// Below this many elements never more than one thread.
+    pub small_batch: Option<usize>,
+    /// Always this kernel where it is legal.
+    pub force: Option<String>,
+    /// Kernels never to use: names, `*` stands for anything.
+    pub disable: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            explore_budget: 0.01,
+            tie_band: 0.02,
+            frozen: false,
+            drift: true,
+            // An observation costs 3 to 5 µs: under 1% of this.
+            observe_every: Seconds(500e-6),
+            small_batch: None,
+            force: None,
+            disable: Vec::new(),
+        }
+    }
+}
+
+/// Decides, learns, explains.
+pub struct Engine {
+    id: u64,
+    settings: RwLock<Settings>,
+    /// Two settings the hit path reads, where it can read them without a lock.
+    frozen: AtomicBool,
+    observe_every: AtomicU64,
+    registry: Registry,
+    devices: RwLock<Vec<Device>>,
+    model: RwLock<Model>,
+    policy: RwLock<Arc<dyn Policy>>,
+    hits: Hits,
+    generation: AtomicU32,
+    known: Mutex<HashMap<u64, Known, BuildHasherDefault<Mix>>>,
+    ledger: Mutex<Ledger>,
+    watches: Mutex<HashMap<(DeviceId, bool), Watch>>,
+    /// Observations so far: the time that watches go by.
+    observations: AtomicU64,
+    guard: Guard,
+    random: AtomicU64,
+}
+
+static NEXT_ENGINE: AtomicU64 = AtomicU64::new(1);
+
+fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(|e| e.into_inner())
+}
+fn read<T>(m: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+    m.read().unwrap_or_else(|e| e.into_inner())
+}
+fn write<T>(m: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    m.write().unwrap_or_else(|e| e.into_inner())
+}
+
+impl Default for Engine {
+    fn default() -> Engine {
+        Engine::new(Settings::default())
+    }
+}
+
+impl Engine {
+    /// An engine with no devices and no kernels.
+    pub fn new(settings: Settings) -> Engine {
+        Engine {
+            id: NEXT_ENGINE.fetch_add(1, Ordering::Relaxed),
+            frozen: AtomicBool::new(settings.frozen),
+            observe_every: AtomicU64::new(settings.observe_every.0.to_bits()),
+            ledger: Mutex::new(Ledger::new(settings.explore_budget)),
+            settings: RwLock::new(settings),
+            registry: Registry::default(),
+            devices: RwLock::new(Vec::new()),
+            model: RwLock::new(Model::default()),
+            policy: RwLock::new(Arc::new(Adaptive)),
+            hits: Hits::default(),
+            generation: AtomicU32::new(1),
+            known: Mutex::default(),
+            watches: Mutex::new(HashMap::new()),
+            observations: AtomicU64::new(0),
+            guard: Guard::default(),
+            random: AtomicU64::new(0x2545_F491_4F6C_DD1D),
+        }
+    }
+
+    /// Adds a device.
+    pub fn add_device(&self, device: Device) -> DeviceId {
+        let mut devices = write(&self.devices);
+        devices.push(device);
+        self.invalidate();
+        DeviceId(devices.len() as u16 - 1)
+    }
+
+    /// Adds a kernel. Built-in and custom ones are candidates alike.
+    pub fn register(&self, kernel: Arc<dyn Kernel>) -> Result<u16, RegistryError> {
+        let index = self.registry.register(kernel)?;
+        self.invalidate();
+        Ok(index)
+    }
+
+    /// Replaces the policy.
+    pub fn set_policy(&self, policy: Arc<dyn Policy>) {
+        *write(&self.policy) = policy;
+        self.invalidate();
+    }
+
+    /// The kernels.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The kernels in quarantine.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// The devices.
+    pub fn devices(&self) -> Vec<Device> {
+        read(&self.devices).clone()
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> Settings {
+        read(&self.settings).clone()
+    }
+
+    /// Changes the settings.
+    pub fn configure(&self, change: impl FnOnce(&mut Settings)) {
+        let mut s = write(&self.settings);
+        change(&mut s);
+        self.frozen.store(s.frozen, Ordering::Release);
+        self.observe_every.store(s.observe_every.0.to_bits(), Ordering::Release);
+        lock(&self.ledger).budget = s.explore_budget;
+        drop(s);
+        self.invalidate();
+    }
+
+    /// Replaces what is known of a device's rates.
+    pub fn set_machine(&self, device: DeviceId, machine: Machine) {
+        if let Some(d) = write(&self.devices).get_mut(device.0 as usize) {
+            d.machine = machine;
+        }
+        self.invalidate();
+    }
+
+    /// The exploration ledger as it stands.
+    pub fn ledger(&self) -> Ledger {
+        *lock(&self.ledger)
+    }
+
+    /// How much slower a device's serial or parallel kernels run than learned.
+    pub fn speed(&self, device: DeviceId, parallel: bool) -> f64 {
+        lock(&self.watches).get(&(device, parallel)).map_or(1.0, |w| w.speed())
+    }
+
+    /// Reads the model.
+    pub fn with_model<R>(&self, f: impl FnOnce(&Model) -> R) -> R {
+        f(&read(&self.model))
+    }
+
+    /// Changes the model; every cached decision is made anew afterwards.
+    pub fn with_model_mut<R>(&self, f: impl FnOnce(&mut Model) -> R) -> R {
+        let r = f(&mut write(&self.model));
+        self.invalidate();
+        r
+    }
+
+    /// Has every cached decision made anew. Incumbents stay, and with them their hold on ties.
+    pub fn invalidate(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Forgets which candidate ran last for each workload.
+    pub fn forget_incumbents(&self) {
+        lock(&self.known).clear();
+        self.invalidate();
+    }
+
+    /// The name of a kernel.
+    pub fn name(&self, kernel: u16) -> String {
+        self.registry.get(kernel).map_or_else(|| format!("#{kernel}"), |k| k.name().to_string())
+    }
+}
+
+/// For the rare workload too large for a key: stable within the process, and never put into the table.
+fn fallback_hash(w: &Workload) -> u64 {
+    crate::device::fnv1a(w.to_string().as_bytes())
+}

@@ -1,0 +1,109 @@
+//! What came of it: the ledger, the drift watch and the model take measurements in.
+
+use super::{Engine, fallback_hash, lock, read, write};
+use crate::cost::{CellKey, Machine, Variant};
+use crate::decision::Decision;
+use crate::drift::Shift;
+use crate::guard::Offence;
+use crate::log::ReasonCode;
+use crate::units::Seconds;
+use crate::workload::Workload;
+use std::sync::atomic::Ordering;
+
+/// What became of an observed call, for logs and trackers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observed {
+    /// The device group changed its speed just now.
+    pub shift: Option<Shift>,
+    /// Whether the call explored.
+    pub explored: bool,
+}
+
+/// Spread above which a prediction is too vague to tell a change of the machine from its own error.
+const WATCHED_SPREAD: f64 = 0.3;
+
+impl Engine {
+    /// Takes in how long a decided call took. Calls nobody wants timed are ignored.
+    pub fn observe(&self, decision: &Decision, seconds: impl Into<Seconds>) -> Option<Observed> {
+        let seconds = seconds.into().0;
+        let usable = decision.due && seconds > 0.0 && seconds.is_finite();
+        if !usable || self.frozen.load(Ordering::Acquire) {
+            return None;
+        }
+        let explored = decision.reason == ReasonCode::Explore;
+        {
+            let mut ledger = lock(&self.ledger);
+            ledger.book(decision.unbooked);
+            if explored {
+                ledger.book_exploration(seconds, decision.instead);
+            } else {
+                ledger.book(seconds);
+            }
+        }
+        let workload = {
+            let mut known = lock(&self.known);
+            let k = known.get_mut(&decision.hash)?;
+            k.observed += 1;
+            k.workload.clone()
+        };
+        let residual = (seconds / decision.predicted).ln();
+        // From the upper end: the lower one also holds the doubt about a slow-down that may be over.
+        let spread = ((decision.high as f64 / decision.predicted).ln() / 1.65).max(0.02);
+        let now = self.observations.fetch_add(1, Ordering::Relaxed) + 1;
+        let (shift, uneasy) = self.watch(decision.variant, residual, spread, now);
+        // A run far outside its interval is more likely a hiccup than news: it counts less. Nor does the
+        // model take in what may turn out to be a shift, which would then count twice.
+        let weight = (3.0 * spread / residual.abs().max(1e-9)).min(if uneasy { 0.2 } else { 1.0 });
+        self.learn(decision.variant, &workload, seconds, weight);
+        Some(Observed { shift, explored })
+    }
+
+    /// Whether the group shifted just now, and whether a shift may be on.
+    fn watch(&self, variant: Variant, residual: f64, spread: f64, now: u64) -> (Option<Shift>, bool) {
+        // A supposed time that was wrong is no news about the machine.
+        if spread > WATCHED_SPREAD || !read(&self.settings).drift {
+            return (None, false);
+        }
+        let Some(device) = self.registry.get(variant.kernel).map(|k| k.device()) else {
+            return (None, false);
+        };
+        let mut watches = lock(&self.watches);
+        let watch = watches.entry((device, variant.params.threads > 1)).or_default();
+        let shift = watch.observe(residual, spread, now);
+        let uneasy = watch.uneasy();
+        drop(watches);
+        if shift.is_some() {
+            self.invalidate();
+        }
+        (shift, uneasy)
+    }
+
+    /// Takes in a measured time outside of any decision: calibration, imports.
+    pub fn learn(&self, variant: Variant, w: &Workload, seconds: f64, weight: f64) {
+        let Some(kernel) = self.registry.get(variant.kernel) else { return };
+        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let terms = {
+            let devices = read(&self.devices);
+            let unknown = Machine::default();
+            kernel.terms(
+                w,
+                variant.params,
+                devices.get(kernel.device().0 as usize).map_or(&unknown, |d| &d.machine),
+            )
+        };
+        let speed = self.speed(kernel.device(), variant.params.threads > 1);
+        write(&self.model).observe(variant, w, hash, &terms, seconds / speed, weight);
+    }
+
+    /// A kernel failed, panicked, hung or lied: it is put away, and the next decision is another.
+    pub fn quarantine(&self, kernel: u16, w: &Workload, offence: Offence, detail: impl Into<String>) -> bool {
+        let new = self.guard.quarantine(kernel, w.op().name(), w.dtype(), offence, detail.into());
+        self.invalidate();
+        new
+    }
+
+    /// Samples behind a variant's model for this workload.
+    pub fn samples(&self, variant: Variant, w: &Workload) -> u64 {
+        read(&self.model).samples(&CellKey::of(variant, w))
+    }
+}

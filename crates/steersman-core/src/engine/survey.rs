@@ -1,0 +1,151 @@
+//! Every candidate of a workload with its estimate, and why the others are none.
+
+use super::{Engine, EngineError, fallback_hash, lock, read};
+use crate::candidate::{self, Candidate, Candidates};
+use crate::cost::{Machine, Source, Subject, Variant};
+use crate::device::Place;
+use crate::drift::Watch;
+use crate::kernel::Refusal;
+use crate::op::OpClass;
+use crate::units::Seconds;
+use crate::workload::Workload;
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
+
+impl Engine {
+    /// Legal candidates with estimates.
+    pub(super) fn candidates(&self, w: &Workload, hash: u64) -> Candidates {
+        let mut found = Candidates::new();
+        self.survey(w, hash, &mut found, |_, _| {});
+        found
+    }
+
+    /// Finds the legal candidates, with estimates, and tells of the refused.
+    fn survey(&self, w: &Workload, hash: u64, found: &mut Candidates, refused: impl FnMut(u16, Refusal)) {
+        let devices = read(&self.devices);
+        let model = read(&self.model);
+        let settings = read(&self.settings);
+        let watches: SmallVec<[_; 4]> = lock(&self.watches).iter().map(|(k, w)| (*k, *w)).collect();
+        let now = self.observations.load(Ordering::Relaxed);
+        let shape = w.dims().iter().product();
+        let elements = w.inputs().iter().map(|o| o.elements()).fold(shape, usize::max);
+        let small = settings.small_batch.is_some_and(|limit| elements < limit);
+        let subject = Subject::of(w, hash);
+        let unknown = Machine::default();
+        candidate::variants(
+            &self.registry,
+            w,
+            |index, kernel| {
+                if let Some(q) = self.guard.check(index, w.op().name(), w.dtype()) {
+                    return Some(Refusal::new(format!("in quarantine: {}", q.detail)));
+                }
+                let off = settings.disable.iter().find(|pattern| glob(pattern, kernel.name()))?;
+                Some(Refusal::new(format!("switched off by the knob disable={off}")))
+            },
+            |kernel| devices.get(kernel.device().0 as usize).map_or(Place::Host, |d| d.place),
+            |index, kernel| {
+                let device = kernel.device();
+                let machine = devices.get(device.0 as usize).map_or(&unknown, |d| &d.machine);
+                for params in kernel.params(w) {
+                    if small && params.threads > 1 {
+                        continue;
+                    }
+                    let variant = Variant { kernel: index, params };
+                    let terms = kernel.terms(w, params, machine);
+                    let group = (device, params.threads > 1);
+                    let watch =
+                        watches.iter().find(|(k, _)| *k == group).map_or_else(Watch::default, |w| w.1);
+                    let scratch = kernel.scratch(w, params) as u64;
+                    let mut estimate = model.estimate(variant, &subject, &terms, watch.speed(), scratch);
+                    // Doubt only reaches down: a slow-down that went on is in the estimate already.
+                    let doubt = watch.doubt(now);
+                    if doubt > 0.0 {
+                        estimate.spread = estimate.spread.hypot(doubt);
+                        estimate.low = estimate.low * (-1.645 * doubt).exp();
+                    }
+                    found.push(Candidate { variant, estimate, prior: Seconds(terms.total()) });
+                }
+            },
+            refused,
+        );
+        if w.class() == OpClass::Custom {
+            scale_priors(found);
+        }
+    }
+
+    /// The same, and the refused ones with their reasons.
+    pub(super) fn all_candidates(&self, w: &Workload, hash: u64) -> (Candidates, Vec<(u16, Refusal)>) {
+        let (mut found, mut refused) = (Candidates::new(), Vec::new());
+        self.survey(w, hash, &mut found, |index, why| refused.push((index, why)));
+        (found, refused)
+    }
+
+    pub(super) fn no_candidate(&self, w: &Workload, hash: u64) -> EngineError {
+        let (_, refused) = self.all_candidates(w, hash);
+        let named = refused.into_iter().map(|(i, why)| (self.name(i), why.to_string())).collect();
+        EngineError::NoCandidate { workload: w.to_string(), refused: named }
+    }
+
+    /// Every legal candidate with its estimate, in registration order. Decides nothing.
+    pub fn estimates(&self, w: &Workload) -> Candidates {
+        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        self.candidates(w, hash)
+    }
+}
+
+/// Nothing is known of a user's code before it ran, so a prior only ranks: what has been measured says
+/// how long such a call takes at all, and the variants not yet known are supposed to take about that.
+fn scale_priors(candidates: &mut Candidates) {
+    let known = |c: &Candidate| c.estimate.evidence.samples > 0 && c.prior.0 > 0.0;
+    let (sum, n) = candidates
+        .iter()
+        .filter(|c| known(c))
+        .fold((0.0, 0.0), |(sum, n), c| (sum + (c.mean() / c.prior).ln(), n + 1.0));
+    if n == 0.0 {
+        return;
+    }
+    let scale = f64::exp(sum / n);
+    for c in candidates.iter_mut().filter(|c| c.estimate.evidence.source == Source::Prior) {
+        let e = &mut c.estimate;
+        for t in [&mut e.mean, &mut e.low, &mut e.high, &mut e.launch, &mut e.work] {
+            *t = *t * scale;
+        }
+    }
+}
+
+/// Whether `name` matches `pattern`, in which `*` stands for anything.
+fn glob(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or("");
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut last = None;
+    for part in parts {
+        if let Some(p) = last.replace(part) {
+            let p: &str = p;
+            match rest.find(p) {
+                Some(i) => rest = &rest[i + p.len()..],
+                None => return false,
+            }
+        }
+    }
+    last.map_or(rest.is_empty(), |tail| rest.ends_with(tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_match_as_people_expect() {
+        for (pattern, name, want) in [
+            ("cpu/gemm", "cpu/gemm", true),
+            ("cpu/gemm", "cpu/gemm-2", false),
+            ("cpu/*", "cpu/gemm", true),
+            ("*avx512*", "cpu/map-avx512", true),
+            ("*avx512", "cpu/map-avx512-x", false),
+            ("*", "anything", true),
+        ] {
+            assert_eq!(glob(pattern, name), want, "{pattern} {name}");
+        }
+    }
+}
