@@ -31,11 +31,23 @@ fn uniform_numbers_are_the_generators_words_on_every_level() {
                 let counter = at / 32 * 16 + at % 16;
                 let w =
                     block([key as u32, (key >> 32) as u32], [counter as u32, (counter >> 32) as u32, 0, 0]);
-                let (high, low) = if at / 16 % 2 == 0 { (w[0], w[1]) } else { (w[2], w[3]) };
+                let (high, low) = if (at / 16).is_multiple_of(2) { (w[0], w[1]) } else { (w[2], w[3]) };
                 let bits = u64::from(high >> 6) << 27 | u64::from(low >> 5);
                 assert_eq!(*x, bits as f64 / 9_007_199_254_740_992.0, "{} {start}+{i}", level.name());
             }
         }
+    }
+}
+
+/// Cosine and sine of so many 2⁻⁶⁴ turns: of what is left of a quarter, which f64 has room for.
+fn turned(angle: u64) -> (f64, f64) {
+    let quarter = angle.wrapping_add(1 << 61) >> 62;
+    let rest = angle.wrapping_sub(quarter << 62) as i64 as f64 * (std::f64::consts::TAU / 2f64.powi(64));
+    match quarter {
+        0 => (rest.cos(), rest.sin()),
+        1 => (-rest.sin(), rest.cos()),
+        2 => (-rest.cos(), -rest.sin()),
+        _ => (rest.sin(), -rest.cos()),
     }
 }
 
@@ -49,8 +61,8 @@ fn normal_numbers_are_box_and_mullers_within_the_stated_error() {
         for (i, z) in z.iter().enumerate() {
             let (words, place) = words(key, i as u64);
             let (radius, angle) = (words[place / 2 * 2], words[place / 2 * 2 + 1]);
-            // The same numbers in f64: 31 bits, rounded to f32 as the generator rounds them.
-            let u = ((f64::from(radius >> 1) + 0.5) / 2_147_483_648.0) as f32;
+            // In f32 up to here, as the generator has it: near 1 a last bit of u is many of the radius.
+            let u = (radius >> 1) as f32 / 2_147_483_648.0 + 1.0 / 4_294_967_296.0;
             let theta = f64::from(angle) / 4_294_967_296.0 * std::f64::consts::TAU;
             let r = (-2.0 * f64::from(u).ln()).sqrt();
             let want = r * if place % 2 == 0 { theta.cos() } else { theta.sin() };
@@ -62,9 +74,8 @@ fn normal_numbers_are_box_and_mullers_within_the_stated_error() {
             let w = block([key as u32, 0], [counter as u32, 0, 0, 0]);
             let whole = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
             let u = ((whole(w[0], w[1]) >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
-            let theta = whole(w[2], w[3]) as f64 / 2f64.powi(64) * std::f64::consts::TAU;
-            let r = (-2.0 * u.ln()).sqrt();
-            let want = r * if i / 16 % 2 == 0 { theta.cos() } else { theta.sin() };
+            let (cos, sin) = turned(whole(w[2], w[3]) >> 11 << 11);
+            let want = (-2.0 * u.ln()).sqrt() * if i / 16 % 2 == 0 { cos } else { sin };
             let ulp = f64::EPSILON * want.abs().max(1.0);
             assert!((z - want).abs() <= 8.0 * ulp, "{} {i}: {z} {want}", level.name());
         }
