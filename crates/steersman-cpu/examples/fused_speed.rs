@@ -177,8 +177,10 @@ fn line(ctx: &Context, name: &str, expr: &Arc<Expr>, n: usize) {
         for p in k.params(w) {
             let (from, to, k) = ([inputs.first().copied().unwrap_or(at(&data[0]))], at(&out), k.clone());
             let name = format!("copy by {} {p}", k.name());
-            // SAFETY: memory holds `n` elements.
-            let run = move || drop(unsafe { k.run(w, p, Io::new(&from, to)) }.expect("it was offered"));
+            let run = move || {
+                // SAFETY: memory holds `n` elements.
+                unsafe { k.run(w, p, Io::new(&from, to)) }.expect("it was offered");
+            };
             runners.push(Runner { name, run: Box::new(run), times: Vec::new() });
         }
     }

@@ -1,7 +1,9 @@
 //! What to calibrate: workloads spread over the sizes people use, none of them special.
 
+use std::sync::Arc;
+use steersman_core::expr::{Dist, Expr, ExprError};
 use steersman_core::tune::Wanted;
-use steersman_core::{BinaryOp, DType, Op, Operand, ReduceOp, TernaryOp, UnaryOp, Workload};
+use steersman_core::{Axes, BinaryOp, DType, Op, Operand, ReduceOp, TernaryOp, UnaryOp, Workload};
 
 /// Workloads worth knowing. `quick` leaves out rare ops, rare types and everything slow.
 pub fn workloads(quick: bool) -> Vec<Wanted> {
@@ -10,6 +12,7 @@ pub fn workloads(quick: bool) -> Vec<Wanted> {
     reductions(&mut all, quick);
     products(&mut all, quick);
     transposes(&mut all, quick);
+    groups(&mut all, quick);
     all
 }
 
@@ -171,4 +174,59 @@ fn transposes(all: &mut Vec<Wanted>, quick: bool) {
             push(all, 0.5, Op::Copy, dtype, &[&[n]]);
         }
     }
+}
+
+/// Fused groups of a few kinds: what differs between groups is counted, so that few stand for all.
+fn groups(all: &mut Vec<Wanted>, quick: bool) {
+    let sizes: &[usize] = if quick {
+        &[163, 17_011, 900_001]
+    } else {
+        &[37, 701, 6_101, 45_007, 330_017, 2_100_011, 9_800_009]
+    };
+    for dtype in [DType::F32, DType::F64] {
+        for make in [cheap_chain, functions, drawn] {
+            let Ok(expr) = make(dtype) else { continue };
+            let expr = Arc::new(expr);
+            for &n in sizes {
+                let Ok(operand) = Operand::new(dtype, &[n]) else { continue };
+                let operands = vec![operand; expr.inputs().len()];
+                if let Ok(workload) = Workload::fused(&expr, &[n], operands) {
+                    all.push(Wanted { workload, importance: 3.0 });
+                }
+            }
+        }
+    }
+}
+
+/// Eight cheap ops on two operands.
+fn cheap_chain(dtype: DType) -> Result<Expr, ExprError> {
+    use BinaryOp::{Add, Max, Mul, Sub};
+    let mut b = Expr::builder([dtype, dtype]);
+    let (mut v, y, s) = (b.input(0)?, b.input(1)?, b.scalar(0, dtype)?);
+    for (i, op) in [Mul, Add, Sub, Mul, Max, Add, Mul, Sub].into_iter().enumerate() {
+        v = b.binary(op, v, if i % 3 == 0 { y } else { s })?;
+    }
+    b.output(v)?;
+    b.finish()
+}
+
+/// Functions, an array and a sum.
+fn functions(dtype: DType) -> Result<Expr, ExprError> {
+    let mut b = Expr::builder([dtype]);
+    let (x, s) = (b.input(0)?, b.scalar(0, dtype)?);
+    let scaled = b.binary(BinaryOp::Mul, x, s)?;
+    let e = b.unary(UnaryOp::Exp, scaled)?;
+    let t = b.unary(UnaryOp::Tanh, e)?;
+    b.output(t)?;
+    b.reduce(ReduceOp::Sum, Axes::NONE, e)?;
+    b.finish()
+}
+
+/// Random numbers, used twice, and their mean.
+fn drawn(dtype: DType) -> Result<Expr, ExprError> {
+    let mut b = Expr::builder([]);
+    let z = b.random(Dist::Normal, dtype, 0)?;
+    let square = b.binary(BinaryOp::Mul, z, z)?;
+    b.reduce(ReduceOp::Mean, Axes::NONE, square)?;
+    b.finish()
 }

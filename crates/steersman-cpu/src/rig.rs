@@ -3,6 +3,7 @@
 use crate::device::Cpu;
 use crate::memory::Block;
 use crate::threads::{Calm, Team};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use steersman_core::measure::Rig;
 use steersman_core::{
@@ -17,8 +18,9 @@ pub struct CpuRig {
     workload: Workload,
     blocks: Vec<Block>,
     inputs: Vec<Address>,
-    output: Block,
-    output_at: usize,
+    /// Memory of each output, and how far its first element lies in.
+    outputs: Vec<(Block, usize)>,
+    scalars: Vec<u64>,
 }
 
 /// Memory for an operand. Large ones in powers of two: workloads of all sizes then share a few blocks that stay
@@ -51,12 +53,17 @@ impl CpuRig {
             inputs.push(Address::host(block.as_ptr().wrapping_add(first)));
             blocks.push(block);
         }
-        let (bytes, output_at) = span(w.output());
-        let mut output = take(cpu, bytes)?;
-        // Touched here, so that no candidate pays for fresh pages.
-        for page in output.as_uninit_mut().chunks_mut(4096) {
-            page[0].write(0);
+        let mut outputs = Vec::with_capacity(w.outputs().len());
+        for o in w.outputs() {
+            let (bytes, at) = span(o);
+            let mut output = take(cpu, bytes)?;
+            // Touched here, so that no candidate pays for fresh pages.
+            for page in output.as_uninit_mut().chunks_mut(4096) {
+                page[0].write(0);
+            }
+            outputs.push((output, at));
         }
+        let scalars = w.expr().map_or(Vec::new(), |e| e.scalars().iter().map(|d| scalar(*d)).collect());
         Ok(CpuRig {
             engine: engine.clone(),
             team: cpu.team.clone(),
@@ -64,8 +71,8 @@ impl CpuRig {
             workload: w.clone(),
             blocks,
             inputs,
-            output,
-            output_at,
+            outputs,
+            scalars,
         })
     }
 
@@ -74,9 +81,14 @@ impl CpuRig {
         self.blocks[i].as_mut_ptr()
     }
 
-    /// Where the result starts.
+    /// Where the first result starts.
     pub fn output(&self) -> *const u8 {
-        self.output.as_ptr().wrapping_add(self.output_at)
+        self.nth_output(0)
+    }
+
+    fn nth_output(&self, n: usize) -> *const u8 {
+        let (block, at) = &self.outputs[n];
+        block.as_ptr().wrapping_add(*at)
     }
 
     fn reference(&self, not: Variant) -> Option<Variant> {
@@ -97,9 +109,11 @@ impl Rig for CpuRig {
         let Some(kernel) = self.engine.registry().get(v.kernel) else {
             return Err(KernelError::Failed(format!("there is no kernel #{}", v.kernel)));
         };
-        let output = Address::host(self.output.as_mut_ptr().wrapping_add(self.output_at));
+        let outputs: SmallVec<[Address; 4]> =
+            self.outputs.iter_mut().map(|(b, at)| Address::host(b.as_mut_ptr().wrapping_add(*at))).collect();
+        let io = Io { inputs: &self.inputs, output: outputs[0], more: &outputs[1..], scalars: &self.scalars };
         // SAFETY: the blocks cover what the workload's strides reach, and the engine only names legal variants.
-        unsafe { kernel.run(&self.workload, v.params, Io::new(&self.inputs, output)) }
+        unsafe { kernel.run(&self.workload, v.params, io) }
     }
 
     fn quiet(&mut self) -> bool {
@@ -112,14 +126,17 @@ impl Rig for CpuRig {
 
     fn check(&mut self, v: Variant) -> Result<(), String> {
         // Comparing reads everything back one element at a time: small workloads say as much as large ones.
-        if self.workload.output().elements() > 1 << 16 {
+        let group = self.workload.dims().iter().product::<usize>();
+        if self.workload.output().elements().max(group) > 1 << 16 {
             return Ok(());
         }
         let Some(reference) = self.reference(v) else { return Ok(()) };
         self.run(reference).map_err(|e| e.to_string())?;
         let want = self.values();
         // What the reference left behind must not pass for an answer.
-        self.output.as_uninit_mut().fill(std::mem::MaybeUninit::new(0x5a));
+        for (output, _) in &mut self.outputs {
+            output.as_uninit_mut().fill(std::mem::MaybeUninit::new(0x5a));
+        }
         self.run(v).map_err(|e| e.to_string())?;
         let got = self.values();
         let class =
@@ -140,9 +157,24 @@ impl Rig for CpuRig {
 
 impl CpuRig {
     fn values(&self) -> Vec<f64> {
-        let o = self.workload.output();
         // Results are laid out contiguously.
-        (0..o.elements()).map(|i| read(self.output(), o.dtype, i)).collect()
+        let of = |(n, o): (usize, &Operand)| {
+            let (at, dtype) = (self.nth_output(n), o.dtype);
+            (0..o.elements()).map(move |i| read(at, dtype, i))
+        };
+        self.workload.outputs().iter().enumerate().flat_map(of).collect()
+    }
+}
+
+/// The bits of a half in this type, or a key.
+fn scalar(dtype: Option<DType>) -> u64 {
+    match dtype {
+        Some(DType::F32) => 0.5f32.to_bits().into(),
+        Some(DType::F64) => 0.5f64.to_bits(),
+        Some(DType::F16) => half::f16::from_f32(0.5).to_bits().into(),
+        Some(DType::BF16) => half::bf16::from_f32(0.5).to_bits().into(),
+        Some(_) => 1,
+        None => 0x5851_F42D_4C95_7F2D,
     }
 }
 

@@ -180,7 +180,7 @@ fn every_kind_and_type_over_rows_columns_and_all() {
 fn work_for_several_threads_is_split_and_joined() {
     let kernels = kernels();
     for (kind, dtype) in every_kind_and_type() {
-        for shape in ["30011", "5x2003 axis=1", "2000x3 axis=0", "60x700 axis=0", "3x300x7 axis=1"] {
+        for shape in ["300011", "200x2003 axis=1", "200000x3 axis=0", "600x700 axis=0", "30x300x70 axis=1"] {
             let w: Workload = format!("{} {dtype} {shape}", kind.name()).parse().unwrap();
             assert!(
                 kernels.iter().any(|k| k.supports(&w).is_ok() && k.params(&w).len() > 1),

@@ -23,7 +23,7 @@ fn distances(points: &Array, centres: &Array) -> Array {
 /// One round: every point to its nearest centre, every centre to the middle of its points.
 fn round(rt: &Runtime, points: &Array, centres: &Array) -> Array {
     let nearest = distances(points, centres).argmin(Axis(1));
-    let belongs = nearest.expand(1).eq(&rt.arange(0i64, 3, 1)).cast(DType::F32);
+    let belongs = nearest.expand(1).eq(rt.arange(0i64, 3, 1)).cast(DType::F32);
     let sums = belongs.t().matmul(points);
     let counts = belongs.sum(Axis(0));
     sums / counts.expand(1)

@@ -23,7 +23,7 @@ pub enum Error {
     Wisdom(#[from] WisdomError),
     /// An array operation that cannot be.
     #[error(transparent)]
-    Array(#[from] ArrayError),
+    Array(Box<ArrayError>),
     /// A fused group that cannot be.
     #[error(transparent)]
     Expr(#[from] ExprError),
@@ -80,4 +80,10 @@ pub enum Error {
         /// How.
         why: String,
     },
+}
+
+impl From<ArrayError> for Error {
+    fn from(why: ArrayError) -> Error {
+        Error::Array(Box::new(why))
+    }
 }

@@ -20,8 +20,6 @@ const TILE_LEAST: usize = 256;
 const TILE_MOST: usize = 2048;
 /// Assumed where the nearest cache's size is unknown.
 const NEAREST: usize = 32 << 10;
-/// Bytes of operands from which the next tile is fetched ahead: below, they are near anyway.
-const FETCH_FROM: usize = 1 << 20;
 
 /// How an operand comes to its tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +48,8 @@ pub enum Exit {
     Scatter,
     /// From a buffer past the cache.
     Stream,
+    /// Made where they belong, past the cache.
+    Past,
     /// Into a reduction.
     Reduce(Over),
 }
@@ -84,8 +84,6 @@ pub struct Bound<'a> {
     pub by_row: bool,
     /// Elements after which all that repeats within tiles has started over; tiles start at multiples.
     pub period: usize,
-    /// Whether the next tile's operands are fetched ahead.
-    pub fetch: bool,
 }
 
 // SAFETY: the pointers are only followed within the part of the outputs that a thread was given.
@@ -124,7 +122,6 @@ impl<'a> Bound<'a> {
                 .fold(program.width, usize::max),
             by_row,
             period: 1,
-            fetch: w.bytes() >= FETCH_FROM as f64,
             nest,
         };
         let step = |k: usize| if by_row { Some(bound.nest.inner_stride(k)) } else { bound.nest.step(k) };
@@ -157,6 +154,7 @@ impl<'a> Bound<'a> {
             operand += 1;
         }
         bound.rebind();
+        bound.straight_past();
         bound.size_tiles(nearest.unwrap_or(NEAREST));
         bound
     }
@@ -211,6 +209,21 @@ impl<'a> Bound<'a> {
         for outlet in &program.outlets {
             if let Some(Inlet { way: Way::Same { fill }, .. }) = self.inlets.get_mut(outlet.place as usize) {
                 *fill = true;
+            }
+        }
+    }
+
+    /// Has chains write past the cache by themselves where nobody reads the result again.
+    fn straight_past(&mut self) {
+        let program = self.program;
+        for (o, outlet) in self.outlets.iter_mut().enumerate().filter(|(_, o)| o.exit == Exit::Stream) {
+            let place = program.output(o);
+            let reads = |i: &Instr| !matches!(i.call, Call::Chain(..)) && i.args.contains(&place);
+            let read = self.micros.iter().any(|m| m.y.place == place || m.z.place == place)
+                || self.instrs.iter().any(reads);
+            if !read && self.micros.iter().any(|m| m.store == place) {
+                outlet.exit = Exit::Past;
+                self.micros.to_mut().iter_mut().filter(|m| m.store == place).for_each(|m| m.past = true);
             }
         }
     }

@@ -73,6 +73,8 @@ pub struct Micro {
     pub z: Other,
     /// Where the result goes; the last step's does, others' only if they are needed elsewhere too.
     pub store: Place,
+    /// Whether the result goes past the cache: nobody reads it soon.
+    pub past: bool,
 }
 
 /// Runs a chain on `n` elements.
@@ -154,7 +156,7 @@ mod x86 {
     /// ones, the last of them perhaps in part.
     macro_rules! chain {
         ($name:ident, $block:ident, $features:literal, $t:ident, $v:ident, $lanes:literal, $most:literal, $some:literal,
-         load: $load:ident, store: $store:ident, splat: $splat:ident, zero: $zero:ident,
+         load: $load:ident, store: $store:ident, stream: $stream:ident, splat: $splat:ident, zero: $zero:ident,
          part: |$lp:ident, $ln:ident| $part:expr, put: |$sp:ident, $sn:ident, $sx:ident| $put:expr,
          $add:ident $sub:ident $mul:ident $div:ident $sqrt:ident $fma:ident $hmin:ident $hmax:ident,
          xor: |$xa:ident, $xb:ident| $xor:expr, keep: |$ka:ident, $kb:ident| $keep:expr,
@@ -352,6 +354,12 @@ mod x86 {
                         }
                         if m.store != Place::MAX {
                             let to = (*at.add(m.store as usize)).cast::<$t>().add(from);
+                            if m.past && !PART && to.cast::<u8>().align_offset(size_of::<$v>()) == 0 {
+                                for (j, &v) in x.iter().enumerate() {
+                                    $stream(to.add(j * $lanes).cast(), v);
+                                }
+                                continue;
+                            }
                             for (j, &v) in x.iter().enumerate() {
                                 let p = to.add(j * $lanes);
                                 if PART {
@@ -393,7 +401,7 @@ mod x86 {
 
     chain!(
         on_avx512_f32, block_avx512_f32, "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma", f32, __m512, 16, 16, 4,
-        load: _mm512_loadu_ps, store: _mm512_storeu_ps, splat: _mm512_set1_ps, zero: _mm512_setzero_ps,
+        load: _mm512_loadu_ps, store: _mm512_storeu_ps, stream: _mm512_stream_ps, splat: _mm512_set1_ps, zero: _mm512_setzero_ps,
         part: |p, n| _mm512_maskz_loadu_ps(((1u32 << n) - 1) as __mmask16, p),
         put: |p, n, x| _mm512_mask_storeu_ps(p, ((1u32 << n) - 1) as __mmask16, x),
         _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_div_ps _mm512_sqrt_ps _mm512_fmadd_ps _mm512_min_ps _mm512_max_ps,
@@ -403,7 +411,7 @@ mod x86 {
     );
     chain!(
         on_avx512_f64, block_avx512_f64, "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma", f64, __m512d, 8, 16, 4,
-        load: _mm512_loadu_pd, store: _mm512_storeu_pd, splat: _mm512_set1_pd, zero: _mm512_setzero_pd,
+        load: _mm512_loadu_pd, store: _mm512_storeu_pd, stream: _mm512_stream_pd, splat: _mm512_set1_pd, zero: _mm512_setzero_pd,
         part: |p, n| _mm512_maskz_loadu_pd(((1u32 << n) - 1) as __mmask8, p),
         put: |p, n, x| _mm512_mask_storeu_pd(p, ((1u32 << n) - 1) as __mmask8, x),
         _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_div_pd _mm512_sqrt_pd _mm512_fmadd_pd _mm512_min_pd _mm512_max_pd,
@@ -432,7 +440,7 @@ mod x86 {
 
     chain!(
         on_avx2_f32, block_avx2_f32, "avx2,fma", f32, __m256, 8, 8, 4,
-        load: _mm256_loadu_ps, store: _mm256_storeu_ps, splat: _mm256_set1_ps, zero: _mm256_setzero_ps,
+        load: _mm256_loadu_ps, store: _mm256_storeu_ps, stream: _mm256_stream_ps, splat: _mm256_set1_ps, zero: _mm256_setzero_ps,
         part: |p, n| _mm256_maskload_ps(p, live_32(n)), put: |p, n, x| _mm256_maskstore_ps(p, live_32(n), x),
         _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_div_ps _mm256_sqrt_ps _mm256_fmadd_ps _mm256_min_ps _mm256_max_ps,
         xor: |a, b| _mm256_xor_ps(a, b), keep: |a, b| _mm256_andnot_ps(a, b),
@@ -441,7 +449,7 @@ mod x86 {
     );
     chain!(
         on_avx2_f64, block_avx2_f64, "avx2,fma", f64, __m256d, 4, 8, 4,
-        load: _mm256_loadu_pd, store: _mm256_storeu_pd, splat: _mm256_set1_pd, zero: _mm256_setzero_pd,
+        load: _mm256_loadu_pd, store: _mm256_storeu_pd, stream: _mm256_stream_pd, splat: _mm256_set1_pd, zero: _mm256_setzero_pd,
         part: |p, n| _mm256_maskload_pd(p, live_64(n)), put: |p, n, x| _mm256_maskstore_pd(p, live_64(n), x),
         _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_div_pd _mm256_sqrt_pd _mm256_fmadd_pd _mm256_min_pd _mm256_max_pd,
         xor: |a, b| _mm256_xor_pd(a, b), keep: |a, b| _mm256_andnot_pd(a, b),

@@ -209,7 +209,7 @@ impl<'a> Assembly<'a> {
                 let form = if low.uniform { [false; 3] } else { pattern(&args, same) };
                 let f = choose(rows, form);
                 if !low.uniform {
-                    let served = f.is_some().then_some(form).unwrap_or_default();
+                    let served = if f.is_some() { form } else { [false; 3] };
                     for (i, arg) in args.iter_mut().enumerate() {
                         if let (Spot::Uniform(u), false) = (*arg, served[i]) {
                             let size = self.lowered.lows[low.args[i] as usize].size;
@@ -394,7 +394,13 @@ fn push_chain(
             Some(hand) => args.iter().map(|&a| a == hand).collect(),
             // The first one's first argument is loaded.
             None => {
-                let load = Micro { code: Code::Load, y: other(call.args[0]), z: NOWHERE, store: Place::MAX };
+                let load = Micro {
+                    code: Code::Load,
+                    y: other(call.args[0]),
+                    z: NOWHERE,
+                    store: Place::MAX,
+                    past: false,
+                };
                 micros.push(load);
                 (0..args.len()).map(|k| k == 0).collect()
             }
@@ -405,7 +411,7 @@ fn push_chain(
         let store = if last || link.kept { place(call.out) } else { Place::MAX };
         // Links are only made where there is a step for the pattern.
         if let Some(code) = chain::code(op, &hands) {
-            micros.push(Micro { code, y, z, store });
+            micros.push(Micro { code, y, z, store, past: false });
         }
         hand = call.id;
     }

@@ -11,6 +11,9 @@ use steersman_core::{
     Address, DType, DeviceId, Io, Kernel, KernelError, Op, Operand, Params, Ran, Refusal, Workload,
 };
 
+/// Bytes of arrays that it keeps at most.
+const MOST: usize = 1 << 28;
+
 /// Runs steps one by one.
 pub struct Scalar {
     device: DeviceId,
@@ -77,7 +80,11 @@ impl Kernel for Scalar {
     }
 
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
-        supported(w).map(|_| ())
+        supported(w)?;
+        if self.scratch(w, Params::SERIAL) > MOST {
+            return Err(Refusal::new("it keeps an array for each step, which is only for small groups"));
+        }
+        Ok(())
     }
 
     fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
@@ -91,7 +98,7 @@ impl Kernel for Scalar {
 
     fn scratch(&self, w: &Workload, _: Params) -> usize {
         let n = w.dims().iter().product::<usize>();
-        w.expr().map_or(0, |e| e.steps().len()) * n * 8
+        w.expr().map_or(0, |e| e.steps().len()).saturating_mul(n).saturating_mul(8)
     }
 
     unsafe fn run(&self, w: &Workload, _: Params, io: Io<'_>) -> Result<Ran, KernelError> {

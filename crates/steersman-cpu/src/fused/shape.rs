@@ -79,7 +79,7 @@ fn classify(dims: &[usize], axes: Axes) -> Result<(Over, usize), Refusal> {
     let mut kept = (0..dims.len()).filter(|a| !axes.contains(*a)).filter(long);
     let mut reduced = axes.iter().filter(|&a| a < dims.len()).filter(long);
     let (first_kept, first_reduced) = (kept.next(), reduced.next());
-    let (last_kept, last_reduced) = (kept.last().or(first_kept), reduced.last().or(first_reduced));
+    let (last_kept, last_reduced) = (kept.next_back().or(first_kept), reduced.last().or(first_reduced));
     match (first_kept, last_kept, first_reduced, last_reduced) {
         (None, ..) => Ok((Over::All, 0)),
         // Nothing to reduce: every element is a row of its own.

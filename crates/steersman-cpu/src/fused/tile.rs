@@ -24,7 +24,6 @@ pub struct Tiles<'a> {
     /// Of operands that stay the same or start over: the offset their buffer has, and how many elements.
     held: SmallVec<[Option<(isize, usize)>; 4]>,
     start: usize,
-    left: usize,
 }
 
 impl<'a> Tiles<'a> {
@@ -66,15 +65,14 @@ impl<'a> Tiles<'a> {
             offsets: SmallVec::from_elem(0, operands),
             held: SmallVec::from_elem(None, bound.inlets.len()),
             start: 0,
-            left: 0,
         }
     }
 
     /// Goes to the element `start`; returns how many a tile may have from there on.
     pub fn seek(&mut self, start: usize) -> usize {
         self.start = start;
-        self.left = self.bound.nest.at(start, &mut self.offsets);
-        if self.bound.by_row { self.left.min(self.bound.tile) } else { self.bound.tile }
+        let left = self.bound.nest.at(start, &mut self.offsets);
+        if self.bound.by_row { left.min(self.bound.tile) } else { self.bound.tile }
     }
 
     /// Where the elements of output `o` are.
@@ -90,54 +88,30 @@ impl<'a> Tiles<'a> {
     pub unsafe fn compute(&mut self, n: usize) {
         // SAFETY: operands are valid by the caller's word; the table has all places.
         unsafe {
-            let mut ahead: SmallVec<[(*const u8, usize); 4]> = SmallVec::new();
             for k in 0..self.bound.inlets.len() {
-                self.bring(k, n, &mut ahead);
+                self.bring(k, n);
             }
             for (o, outlet) in self.bound.outlets.iter().enumerate() {
                 let to = match outlet.exit {
-                    Exit::Direct => outlet.base.offset(self.offsets[outlet.operand] * outlet.size as isize),
+                    Exit::Direct | Exit::Past => {
+                        outlet.base.offset(self.offsets[outlet.operand] * outlet.size as isize)
+                    }
                     Exit::Scatter | Exit::Stream => self.out_buffer(o),
                     Exit::Reduce(_) => continue,
                 };
                 self.at.add(self.bound.program.output(o) as usize).write(to);
             }
-            self.steps(n, &mut ahead);
+            for instr in &*self.bound.instrs {
+                run(self.at, instr, self.bound, self.start, n);
+            }
             for o in 0..self.bound.outlets.len() {
                 self.take(o, n);
             }
         }
     }
 
-    unsafe fn steps(&self, n: usize, ahead: &mut SmallVec<[(*const u8, usize); 4]>) {
-        let instrs = &*self.bound.instrs;
-        if ahead.is_empty() {
-            for instr in instrs {
-                // SAFETY: by the caller's word.
-                unsafe { run(self.at, instr, self.bound, self.start, n) };
-            }
-            return;
-        }
-        // A few lines before each step: all at once would fill the queue of misses and wait.
-        let lines: usize = ahead.iter().map(|(_, lines)| lines).sum();
-        let each = lines.div_ceil(instrs.len().max(1));
-        for instr in instrs {
-            for _ in 0..each {
-                let Some((at, lines)) = ahead.last_mut() else { break };
-                prefetch(*at);
-                *at = at.wrapping_add(LINE);
-                *lines -= 1;
-                if *lines == 0 {
-                    ahead.pop();
-                }
-            }
-            // SAFETY: by the caller's word.
-            unsafe { run(self.at, instr, self.bound, self.start, n) };
-        }
-    }
-
     /// Makes the tile's elements of operand `k` available.
-    unsafe fn bring(&mut self, k: usize, n: usize, ahead: &mut SmallVec<[(*const u8, usize); 4]>) {
+    unsafe fn bring(&mut self, k: usize, n: usize) {
         let (inlet, p) = (&self.bound.inlets[k], self.bound.program);
         let offset = self.offsets[k];
         let from = inlet.base.wrapping_offset(offset * inlet.size as isize);
@@ -146,13 +120,7 @@ impl<'a> Tiles<'a> {
         unsafe {
             let place = self.at.add(p.input(k) as usize);
             match inlet.way {
-                Way::Direct => {
-                    place.write(from.cast_mut());
-                    if self.bound.fetch && self.left > n {
-                        let next = (self.left - n).min(n);
-                        ahead.push((from.wrapping_add(n * inlet.size), (next * inlet.size).div_ceil(LINE)));
-                    }
-                }
+                Way::Direct => place.write(from.cast_mut()),
                 Way::Same { fill } => {
                     self.at.add(p.same(k) as usize).write(from.cast_mut());
                     if fill && self.held[k].is_none_or(|(at, times)| at != offset || times < n) {
@@ -223,7 +191,7 @@ impl<'a> Tiles<'a> {
             };
         }
         match outlet.exit {
-            Exit::Direct | Exit::Reduce(_) => {}
+            Exit::Direct | Exit::Past | Exit::Reduce(_) => {}
             Exit::Stream => {
                 let offset = self.offsets[outlet.operand] * outlet.size as isize;
                 // SAFETY: `n` elements of a contiguous output.
@@ -241,7 +209,7 @@ impl<'a> Tiles<'a> {
 
 impl Drop for Tiles<'_> {
     fn drop(&mut self) {
-        if self.bound.outlets.iter().any(|o| o.exit == Exit::Stream) {
+        if self.bound.outlets.iter().any(|o| matches!(o.exit, Exit::Stream | Exit::Past)) {
             stream::fence();
         }
     }
@@ -282,15 +250,4 @@ unsafe fn repeat(from: *const u8, to: *mut u8, size: usize, n: usize) {
             _ => fill::<u64>(from, to, n),
         }
     }
-}
-
-#[inline(always)]
-fn prefetch(at: *const u8) {
-    // SAFETY: a hint that reads nothing, for any address.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast())
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }

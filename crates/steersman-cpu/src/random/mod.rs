@@ -20,9 +20,9 @@
 //!
 //! - Uniform numbers are multiples of 2⁻²⁴ (f32) or 2⁻⁵³ (f64) in [0, 1), the same bits everywhere.
 //! - Normal numbers come in pairs by Box and Muller's transform, from words 2k and 2k + 1 of a block (f32), or
-//!   all four (f64): r cos θ and r sin θ, within 6.67 (f32) or 8.49 (f64) of zero. They are within
-//!   4 ulp + 4 ε of the transform in real numbers (ε the type's unit; an ulp alone where |z| is above 1), so
-//!   that instruction sets with and without FMA may differ in the last bits.
+//!   all four (f64): r cos θ and r sin θ, within 6.67 (f32) or 8.49 (f64) of zero. The uniform number behind r
+//!   is of the type itself; from there on the error is below 4 (f32) or 8 (f64) times ε max(1, |z|), ε the
+//!   type's unit. Instruction sets with and without FMA may differ by as much.
 
 mod normal;
 mod philox;
@@ -44,7 +44,7 @@ trait Kind: 'static {
     type T: Copy;
     /// Elements of a group.
     const GROUP: usize;
-    /// Turns the words of `blocks` blocks into elements, runs of [`LANES`] at `at(run, group)`.
+    /// Turns the words of `blocks` blocks into elements, those of a group's first run in the first row.
     fn make<I: Isa>(words: &Lanes<BLOCKS>, blocks: usize, rows: &mut [[Self::T; BLOCKS]; 4]);
 }
 

@@ -42,7 +42,7 @@ impl Runtime {
 
     fn given(&self, dtype: DType, dims: Dims, buffer: Buffer) -> Array {
         let strides = contiguous(&dims);
-        let array = Node::new(self, NodeOp::Data, dtype, dims, Args::new());
+        let array = Node::make(self, NodeOp::Data, dtype, dims, Args::new());
         let value = Value { buffer: Arc::new(buffer), offset: 0, strides, plan: None };
         // A new node has no value yet.
         let _ = array.node.value.set(value);
@@ -58,7 +58,7 @@ impl Runtime {
     pub fn full<T: Element + Into<Number>>(&self, to: impl IntoShape, x: T) -> Array {
         self.made("full", T::DTYPE, to, |dims| {
             let args = smallvec![number("full", x.into(), T::DTYPE)?];
-            Ok(Node::new(self, NodeOp::Full, T::DTYPE, dims, args))
+            Ok(Node::make(self, NodeOp::Full, T::DTYPE, dims, args))
         })
     }
 
@@ -75,7 +75,7 @@ impl Runtime {
     fn filled<T: Element>(&self, op: &'static str, x: i64, to: impl IntoShape) -> Array {
         let x = if T::DTYPE == DType::Bool { Number::Bool(x != 0) } else { Number::Int(x) };
         self.made(op, T::DTYPE, to, |dims| {
-            Ok(Node::new(self, NodeOp::Full, T::DTYPE, dims, smallvec![number(op, x, T::DTYPE)?]))
+            Ok(Node::make(self, NodeOp::Full, T::DTYPE, dims, smallvec![number(op, x, T::DTYPE)?]))
         })
     }
 
@@ -133,7 +133,9 @@ impl Runtime {
 
     /// Each element's row-major position, as a number of this type.
     fn position(&self, to: impl IntoShape, dtype: DType) -> Array {
-        self.made("arange", dtype, to, |dims| Ok(Node::new(self, NodeOp::Position, dtype, dims, Args::new())))
+        self.made("arange", dtype, to, |dims| {
+            Ok(Node::make(self, NodeOp::Position, dtype, dims, Args::new()))
+        })
     }
 
     fn made(

@@ -141,7 +141,7 @@ impl Array {
             }
             let args = smallvec![Arg::Node(self.clone())];
             let dims = Dims::from_slice(self.shape());
-            Ok(Node::new(self.runtime(), NodeOp::Unary(op), self.dtype(), dims, args))
+            Ok(Node::make(self.runtime(), NodeOp::Unary(op), self.dtype(), dims, args))
         })
     }
 
@@ -152,7 +152,7 @@ impl Array {
             return self.clone();
         }
         let args = smallvec![Arg::Node(self.clone())];
-        Node::new(self.runtime(), NodeOp::Cast, dtype, Dims::from_slice(self.shape()), args)
+        Node::make(self.runtime(), NodeOp::Cast, dtype, Dims::from_slice(self.shape()), args)
     }
 
     /// `a` where this is true, else `b`. Two numbers give `f32`, `i64` or bool, by their kind.
@@ -255,7 +255,7 @@ pub(crate) fn binary(op: BinaryOp, a: Side<'_>, b: Side<'_>) -> Array {
         let args: Args = smallvec![arg(op.name(), &sides[0], dtype)?, arg(op.name(), &sides[1], dtype)?];
         let result = if op.compares() { DType::Bool } else { dtype };
         fits(result, &dims)?;
-        Ok(Node::new(rt, NodeOp::Binary(op), result, dims, args))
+        Ok(Node::make(rt, NodeOp::Binary(op), result, dims, args))
     };
     made().unwrap_or_else(|why| Node::bad(rt, std::sync::Arc::new(why)))
 }
@@ -302,5 +302,5 @@ fn nary(rt: &Runtime, op: TernaryOp, sides: &[Side<'_>; 3], dtype: DType) -> Res
         }
     }
     fits(dtype, &dims)?;
-    Ok(Node::new(rt, NodeOp::Ternary(op), dtype, dims, args))
+    Ok(Node::make(rt, NodeOp::Ternary(op), dtype, dims, args))
 }

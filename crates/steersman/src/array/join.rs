@@ -28,7 +28,7 @@ impl Runtime {
             let dtype = arrays.iter().map(|a| a.dtype()).fold(first.dtype(), promote);
             fits(dtype, &dims)?;
             let args: Args = arrays.iter().map(|a| Arg::Node(a.cast(dtype))).collect();
-            Ok(Node::new(self, NodeOp::Concat(axis), dtype, dims, args))
+            Ok(Node::make(self, NodeOp::Concat(axis), dtype, dims, args))
         })
     }
 

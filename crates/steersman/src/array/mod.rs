@@ -14,7 +14,7 @@
 //! let x = rt.from_vec(vec![1.0f32, -2.0, 3.0, -4.0], [2, 2])?;
 //! let w = rt.from_slice(&[1.0f32, 0.5, 0.5, 1.0], [2, 2])?;
 //! let y = x.matmul(&w).add(1.0).relu().mean(Axis(0));
-//! assert_eq!(y.to_vec::<f32>()?, [1.0, 0.0]);           // planned and run here
+//! assert_eq!(y.to_vec::<f32>()?, [1.5, 0.0]);           // planned and run here
 //!
 //! let wrong = x.matmul(&rt.ones::<f32>([3, 3])).exp();  // nothing happens yet
 //! assert!(wrong.check().unwrap_err().to_string().contains("matmul"));

@@ -81,7 +81,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub fn new(runtime: &Runtime, op: NodeOp, dtype: DType, dims: Dims, args: Args) -> Array {
+    pub fn make(runtime: &Runtime, op: NodeOp, dtype: DType, dims: Dims, args: Args) -> Array {
         Array {
             node: Arc::new(Node {
                 runtime: runtime.clone(),
@@ -98,7 +98,7 @@ impl Node {
     }
 
     pub fn bad(runtime: &Runtime, why: impl Into<Arc<ArrayError>>) -> Array {
-        Node::new(runtime, NodeOp::Bad(why.into()), DType::F32, Dims::new(), Args::new())
+        Node::make(runtime, NodeOp::Bad(why.into()), DType::F32, Dims::new(), Args::new())
     }
 
     /// The arguments, for good.
@@ -118,12 +118,14 @@ impl Drop for Node {
         if args.is_empty() {
             return;
         }
-        let mut left: SmallVec<[Arg; 8]> = args.drain(..).collect();
+        let mut left = std::mem::take(args);
         while let Some(arg) = left.pop() {
-            if let Arg::Node(array) = arg
-                && let Some(mut node) = Arc::into_inner(array.node)
+            // Where two threads let go of the same node at once, neither is alone; then it drops by itself.
+            if let Arg::Node(mut array) = arg
+                && let Some(node) = Arc::get_mut(&mut array.node)
             {
-                left.extend(node.args.get_mut().unwrap_or_else(|e| e.into_inner()).drain(..));
+                let args = node.args.get_mut().unwrap_or_else(|e| e.into_inner());
+                left.extend(args.drain(..).filter(|a| matches!(a, Arg::Node(_))));
             }
         }
     }

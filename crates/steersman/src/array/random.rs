@@ -10,6 +10,8 @@ use std::sync::Arc;
 use steersman_core::DType;
 
 /// Where random numbers come from: equal seeds give equal arrays, on every device and with any number of threads.
+/// Uniform numbers are the same bit for bit; normal ones may differ in the last digits between instruction sets, since
+/// logarithm and sine do.
 ///
 /// ```
 /// use steersman::array::Seed;
@@ -52,7 +54,7 @@ impl Runtime {
     fn random(&self, spread: Spread, dtype: DType, to: impl IntoShape, seed: Seed) -> Array {
         let made = shape("random", &to.into_shape()).and_then(|dims| {
             fits(dtype, &dims)?;
-            Ok(Node::new(self, NodeOp::Random(spread), dtype, dims, smallvec![Arg::Scalar(seed.0)]))
+            Ok(Node::make(self, NodeOp::Random(spread), dtype, dims, smallvec![Arg::Scalar(seed.0)]))
         });
         made.unwrap_or_else(|why| Node::bad(self, Arc::new(why)))
     }

@@ -79,7 +79,7 @@ impl Array {
             return Err(WorkloadError::EmptyReduce { op: kind.name(), dims: Dims::from_slice(dims) }.into());
         }
         let args = smallvec![Arg::Node(self.clone())];
-        Ok(Node::new(self.runtime(), NodeOp::Reduce { kind, axes }, kind.result(self.dtype()), kept, args))
+        Ok(Node::make(self.runtime(), NodeOp::Reduce { kind, axes }, kind.result(self.dtype()), kept, args))
     }
 
     /// Matrix product; leading axes are stacks of matrices and broadcast. A vector on the left is a row, on the
@@ -98,7 +98,7 @@ impl Array {
             let full = Dims::from_slice(&w.output().dims);
             fits(dtype, &full)?;
             let args = smallvec![Arg::Node(self.cast(dtype)), Arg::Node(other.cast(dtype))];
-            let product = Node::new(self.runtime(), NodeOp::MatMul, dtype, full.clone(), args);
+            let product = Node::make(self.runtime(), NodeOp::MatMul, dtype, full.clone(), args);
             let mut dims = full;
             let rank = dims.len();
             if other.rank() == 1 {

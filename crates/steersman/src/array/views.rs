@@ -12,7 +12,7 @@ use steersman_core::{Dims, Perm, WorkloadError};
 
 impl Array {
     fn viewed(&self, op: NodeOp, dims: Dims) -> Array {
-        Node::new(self.runtime(), op, self.dtype(), dims, smallvec![Arg::Node(self.clone())])
+        Node::make(self.runtime(), op, self.dtype(), dims, smallvec![Arg::Node(self.clone())])
     }
 
     pub(super) fn reshaped(&self, dims: Dims) -> Array {
@@ -39,7 +39,7 @@ impl Array {
                     .iter()
                     .filter(|&&d| d != -1)
                     .try_fold(1usize, |n, &d| n.checked_mul(d.max(0) as usize));
-                let known = known.filter(|&n| n > 0 && self.len() % n == 0).ok_or_else(fail)?;
+                let known = known.filter(|&n| n > 0 && self.len().is_multiple_of(n)).ok_or_else(fail)?;
                 given[axis] = (self.len() / known) as isize;
             }
             let dims = shape("reshape", &given)?;

@@ -1,69 +1,39 @@
 //! From roles to stages: builds the workloads, and decides for each group whether it runs fused.
 
 use super::collect::Scratch;
+use super::express::Fused;
 use super::graph::{Item, items};
 use super::group::{Event, Groups, Role};
+use super::guess::Guess;
 use super::stage::{Base, Compiled, Keep, Source, Stage};
 use super::{memory, place};
-use crate::array::node::{NodeOp, Spread};
+use crate::array::node::NodeOp;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use steersman_core::expr::{Builder, Dist, Expr, ExprError, Value};
 use steersman_core::{DType, Dims, Op, Operand, Place, Strides, Workload, WorkloadError};
 
 /// An operand with where it comes from.
-type Fed = (Source, Operand);
+pub(super) type Fed = (Source, Operand);
 
-/// What something is expected to take, and how well that is known.
-#[derive(Clone, Copy)]
-struct Guess {
-    mean: f64,
-    least: f64,
-    /// Whether exactly this ran a few times.
-    tried: bool,
-    /// Whether it was measured at about this size.
-    proven: bool,
-}
-
-impl Guess {
-    fn and(self, other: Guess) -> Guess {
-        Guess {
-            mean: self.mean + other.mean,
-            least: self.least + other.least,
-            tried: self.tried && other.tried,
-            proven: self.proven && other.proven,
-        }
-    }
-
-    /// Whether a fused group is known to take longer than its ops apart: it ran a few times, and even the least it
-    /// may take is more. In doubt it runs fused, which needs less memory; and once it has run, its time is known.
-    /// Left apart for a guess, it never would be. A time of the ops that nobody measured must be much shorter:
-    /// supposed times were up to 2.5 times too short.
-    fn is_slower(&self, apart: Guess) -> bool {
-        self.tried && self.least > apart.mean * if apart.proven { 1.0 } else { 2.5 }
-    }
-}
-
-struct Lower<'a> {
+pub(super) struct Lower<'a> {
     rt: &'a Runtime,
-    items: &'a [Item],
-    groups: Groups<'a>,
+    pub items: &'a [Item],
+    pub groups: Groups<'a>,
     /// The slot an item's elements are in.
-    slot_of: Vec<u32>,
+    pub slot_of: Vec<u32>,
     slots: Vec<usize>,
     stages: Vec<Stage>,
     /// The group in whose expression an item is being built, by a number that grows.
-    stamp: Vec<u32>,
-    stamps: u32,
+    pub stamp: Vec<u32>,
+    pub stamps: u32,
     /// Estimates of single ops, by what they depend on.
     singles: HashMap<(u64, DType, Dims, [u8; 3]), Option<Guess>>,
 }
 
-const NO_SLOT: u32 = u32::MAX;
+pub(super) const NO_SLOT: u32 = u32::MAX;
 
 /// Seconds of a stage beside its kernel: addresses, the decision, memory. Ten stages of 100 elements took 1.2 µs
 /// more than their kernels.
@@ -118,7 +88,7 @@ impl Lower<'_> {
     }
 
     /// An item's elements in memory.
-    fn fed(&self, i: u32) -> Fed {
+    pub fn fed(&self, i: u32) -> Fed {
         let (base, look) = self.groups.look(i);
         let (item, owner) = (&self.items[i as usize], &self.items[base as usize]);
         let offset = look.offset * item.dtype.size() as isize;
@@ -163,7 +133,7 @@ impl Lower<'_> {
     }
 
     /// The element type of argument `k`, which may be a bare number.
-    fn argument_type(&self, i: u32, k: usize) -> DType {
+    pub fn argument_type(&self, i: u32, k: usize) -> DType {
         let item = &self.items[i as usize];
         let of = |k: usize| item.args[k].node().map(|a| self.items[a as usize].dtype);
         match item.op {
@@ -481,126 +451,5 @@ impl Lower<'_> {
             }
         }
         finals
-    }
-}
-
-/// A group as an expression with its operands.
-struct Fused {
-    expr: Arc<Expr>,
-    inputs: Vec<Fed>,
-    scalars: Vec<u32>,
-}
-
-impl Fused {
-    /// The expression of these steps, which are the stamped items.
-    fn build(l: &Lower<'_>, steps: &[u32], arrays: &[u32], reductions: &[u32]) -> Result<Fused, Error> {
-        let inside = |a: u32| l.stamp[a as usize] == l.stamps;
-        let number = |a: u32| match l.groups.roles[a as usize] {
-            Role::Constant(_) => l.items[a as usize].args.first().and_then(|s| s.scalar()),
-            _ => None,
-        };
-        let mut inputs: Vec<Fed> = Vec::new();
-        let mut input_of: HashMap<u32, u16> = HashMap::new();
-        for a in steps.iter().flat_map(|&i| &l.items[i as usize].args).filter_map(|a| a.node()) {
-            if !inside(a) && number(a).is_none() && !input_of.contains_key(&a) {
-                let too_long = |_| Error::from(ExprError::TooLong);
-                input_of.insert(a, u16::try_from(inputs.len()).map_err(too_long)?);
-                let plain =
-                    matches!(l.groups.roles[a as usize], Role::Step(_)) && l.slot_of[a as usize] == NO_SLOT;
-                let item = &l.items[a as usize];
-                inputs.push(if plain {
-                    (Source { base: Base::Empty, offset: 0 }, Operand::new(item.dtype, &item.dims)?)
-                } else {
-                    l.fed(a)
-                });
-            }
-        }
-        let mut b = Expr::builder(inputs.iter().map(|(_, o)| o.dtype));
-        let mut scalars = Scalars::default();
-        let mut value_of: HashMap<u32, Value> = HashMap::new();
-        let mut build = |b: &mut Builder, scalars: &mut Scalars| -> Result<(), ExprError> {
-            for &i in steps {
-                let item = &l.items[i as usize];
-                let mut args: SmallVec<[Value; 3]> = SmallVec::new();
-                let takes = !matches!(item.op, NodeOp::Full | NodeOp::Random(_));
-                for (k, arg) in item.args.iter().enumerate().filter(|_| takes) {
-                    let value = match (arg.scalar(), arg.node()) {
-                        (Some(s), _) => scalars.value(b, s, l.argument_type(i, k))?,
-                        (None, Some(a)) => match (value_of.get(&a), number(a)) {
-                            (Some(&v), _) => v,
-                            (None, Some(s)) => scalars.value(b, s, l.items[a as usize].dtype)?,
-                            (None, None) => {
-                                let v = b.input(input_of.get(&a).copied().unwrap_or(0))?;
-                                value_of.insert(a, v);
-                                v
-                            }
-                        },
-                        (None, None) => continue,
-                    };
-                    args.push(value);
-                }
-                let scalar = |k: usize| item.args[k].scalar().unwrap_or(0);
-                let value = match item.op {
-                    NodeOp::Unary(u) => b.unary(u, args[0])?,
-                    NodeOp::Binary(o) => b.binary(o, args[0], args[1])?,
-                    NodeOp::Ternary(t) => b.ternary(t, args[0], args[1], args[2])?,
-                    NodeOp::Cast => b.cast(item.dtype, args[0])?,
-                    NodeOp::Position => b.index(item.dtype)?,
-                    NodeOp::Random(spread) => {
-                        let dist = match spread {
-                            Spread::Uniform => Dist::Uniform,
-                            Spread::Normal => Dist::Normal,
-                        };
-                        let key = scalars.number(scalar(0), None)?;
-                        b.random(dist, item.dtype, key)?
-                    }
-                    _ => scalars.value(b, scalar(0), item.dtype)?,
-                };
-                value_of.insert(i, value);
-            }
-            for i in arrays {
-                b.output(value_of[i])?;
-            }
-            for &r in reductions {
-                if let NodeOp::Reduce { kind, axes } = l.items[r as usize].op
-                    && let Some(a) = l.items[r as usize].args[0].node()
-                {
-                    b.reduce(kind, axes, value_of[&a])?;
-                }
-            }
-            Ok(())
-        };
-        build(&mut b, &mut scalars)?;
-        let expr = Arc::new(b.finish()?);
-        Ok(Fused { expr, inputs, scalars: scalars.list })
-    }
-}
-
-/// The scalars of one expression: a number may be used as several types, each of which is one.
-#[derive(Default)]
-struct Scalars {
-    list: Vec<u32>,
-    known: HashMap<(u32, Option<DType>), (u16, Option<Value>)>,
-}
-
-impl Scalars {
-    fn number(&mut self, s: u32, dtype: Option<DType>) -> Result<u16, ExprError> {
-        if let Some(&(n, _)) = self.known.get(&(s, dtype)) {
-            return Ok(n);
-        }
-        let n = u16::try_from(self.list.len()).map_err(|_| ExprError::TooLong)?;
-        self.list.push(s);
-        self.known.insert((s, dtype), (n, None));
-        Ok(n)
-    }
-
-    fn value(&mut self, b: &mut Builder, s: u32, dtype: DType) -> Result<Value, ExprError> {
-        let n = self.number(s, Some(dtype))?;
-        if let Some(&(_, Some(v))) = self.known.get(&(s, Some(dtype))) {
-            return Ok(v);
-        }
-        let v = b.scalar(n, dtype)?;
-        self.known.insert((s, Some(dtype)), (n, Some(v)));
-        Ok(v)
     }
 }

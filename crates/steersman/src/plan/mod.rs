@@ -2,22 +2,24 @@
 //!
 //! | step | room |
 //! |---|---|
-//! | walk the graph from what is read, without recursion, into a key | [`collect`] |
-//! | look the key up: same structure, shapes, types and layout have the same plan | [`cache`] |
-//! | equal subexpressions once | [`graph`] |
-//! | views become strides; element-wise chains and the reductions behind them become groups | [`layout`], [`group`] |
-//! | groups become one fused workload or one workload per op, as the engine's estimates say | [`lower`] |
-//! | where each stage runs | [`place`] |
-//! | memory by last use, in place where nobody else looks, the peak known before anything runs | [`memory`] |
-//! | run, measure, hand values to nodes | [`run`] |
-//! | show | [`show`], [`picture`] |
+//! | walk the graph from what is read, without recursion, into a key | `collect` |
+//! | look the key up: same structure, shapes, types and layout have the same plan | `cache` |
+//! | equal subexpressions once | `graph` |
+//! | views become strides; element-wise chains and the reductions behind them become groups | `layout`, `group` |
+//! | groups become one fused workload (`express`) or one workload per op, as the engine's estimates say (`guess`) | `lower` |
+//! | where each stage runs | `place` |
+//! | memory by last use, in place where nobody else looks, the peak known before anything runs | `memory` |
+//! | run, measure, hand values to nodes | `run` |
+//! | show | `show`, `picture` |
 //!
 //! Numbers (scalars, random keys) are parameters of a plan, not part of its structure.
 
 mod cache;
 mod collect;
+mod express;
 mod graph;
 mod group;
+mod guess;
 mod layout;
 mod lower;
 mod memory;

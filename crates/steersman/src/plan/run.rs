@@ -49,13 +49,14 @@ fn fits(rt: &Runtime, plan: &Compiled) -> Result<(), Error> {
 }
 
 fn attempt(rt: &Runtime, plan: &Arc<Compiled>, scratch: &Scratch) -> Result<(), Error> {
-    let time_all = plan.runs.fetch_add(1, Relaxed) % TIMED_EVERY == 0;
+    let time_all = plan.runs.fetch_add(1, Relaxed).is_multiple_of(TIMED_EVERY);
     let mut slots: Slots = smallvec::smallvec![None; plan.slots.len()];
     for stage in &plan.stages {
         for &slot in &stage.take {
             slots[slot as usize] = Some(memory(rt, stage, plan.slots[slot as usize])?);
         }
-        let started = (time_all || stage.predicted >= TIMED).then(Instant::now);
+        let timed = time_all || stage.predicted >= TIMED || stage.measured().is_none();
+        let started = timed.then(Instant::now);
         execute(rt, plan, stage, scratch, &mut slots)?;
         if let Some(started) = started {
             stage.measured.store(started.elapsed().as_secs_f64().to_bits(), Relaxed);

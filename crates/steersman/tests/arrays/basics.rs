@@ -113,12 +113,16 @@ fn casts_keep_cut_or_saturate() {
 #[test]
 fn random_numbers_are_a_function_of_seed_and_position() {
     let rt = runtime();
+    let same = |a: &Array, b: &Array| a.eq(b).all(..).item::<bool>().unwrap();
+    let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(x, y)| (x - y).abs() <= 1e-6 * y.abs());
+    let one = rt.uniform([1000], Seed(7));
+    assert!(same(&one, &(rt.uniform([1000], Seed(7)) * 2.0 / 2.0)), "also inside a fused group");
+    assert!(v(&one) == v(&runtime().uniform([1000], Seed(7))), "and in another runtime");
+    assert!(!same(&one, &rt.uniform([1000], Seed(8))));
+    // Normal numbers may differ in the last digits where another instruction set computed them.
     let one = rt.normal([1000], Seed(7));
-    let again = runtime().normal([1000], Seed(7));
-    assert_eq!(v(&one), v(&again));
-    assert_ne!(v(&one), v(&rt.normal([1000], Seed(8))));
-    let inside = (rt.normal([1000], Seed(7)) * 2.0) / 2.0;
-    assert_eq!(v(&inside), v(&one), "also inside a fused group");
+    assert!(near(&v(&one), &v(&(rt.normal([1000], Seed(7)) * 2.0 / 2.0))));
+    assert!(!near(&v(&one), &v(&rt.normal([1000], Seed(8)))));
     let n = rt.normal([200_000], Seed(1));
     let (mean, deviation) = (n.mean(..).item::<f32>().unwrap(), n.std(..).item::<f32>().unwrap());
     assert!(mean.abs() < 0.01 && (deviation - 1.0).abs() < 0.01, "{mean} {deviation}");

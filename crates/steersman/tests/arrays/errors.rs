@@ -48,7 +48,7 @@ fn errors_name_the_op_the_shapes_and_the_types() {
     has(rt.from_vec(vec![1.0f32; 5], [2, 3]).unwrap_err().to_string(), &["from_vec", "5 elements", "(2, 3)"]);
     has(a.to_vec::<f64>().unwrap_err().to_string(), &["f32", "f64"]);
     has(a.item::<f32>().unwrap_err().to_string(), &["(2, 3)", "6 elements"]);
-    let huge = rt.zeros::<f32>([1usize << 30, 1]).add(&rt.zeros::<f32>([1, 1usize << 30]));
+    let huge = rt.zeros::<f32>([1usize << 30, 1]).add(rt.zeros::<f32>([1, 1usize << 30]));
     has(said(&huge), &["1073741824x1073741824"]);
 }
 
@@ -56,10 +56,10 @@ fn errors_name_the_op_the_shapes_and_the_types() {
 fn the_first_wrong_op_is_what_reading_reports() {
     let rt = runtime();
     let a = rt.from_vec(vec![1.0f32; 6], [2, 3]).unwrap();
-    let wrong = a.matmul(&a).add(&a.reshape([6, 6])).sum(Axis(9)).exp();
+    let wrong = a.matmul(&a).add(a.reshape([6, 6])).sum(Axis(9)).exp();
     let at_read = wrong.to_vec::<f32>().unwrap_err();
     assert!(at_read.to_string().starts_with("matmul"), "{at_read}");
-    assert!(matches!(at_read, Error::Array(ArrayError::Op(_))));
+    assert!(matches!(at_read, Error::Array(why) if matches!(*why, ArrayError::Op(_))));
     assert!(wrong.to_string().contains("matmul"), "display says it too");
     assert_eq!(a.sum(..).item::<f32>().unwrap(), 6.0, "the rest is untouched");
 }
@@ -71,7 +71,7 @@ fn arrays_of_different_runtimes_do_not_mix() {
     for mixed in [&a + &b, a.matmul(&b), one.concat(&[&a, &b], 0), a.clamp(0.0, &b)] {
         assert!(said(&mixed).contains("different runtimes"));
     }
-    assert!(matches!(two.eval_all(&[&a]), Err(Error::Array(ArrayError::MixedRuntimes { .. }))));
+    assert!(two.eval_all(&[&a]).unwrap_err().to_string().contains("different runtimes"));
     assert!((&a + &one.clone().from_vec(vec![1.0f32], [1]).unwrap()).check().is_ok(), "a clone is the same");
 }
 

@@ -102,11 +102,12 @@ fn step() -> impl Strategy<Value = Step> {
 /// Does a step both ways; `None` where shapes do not fit.
 fn apply(step: &Step, arrays: &[Array], plains: &[Plain]) -> Option<(Array, Plain)> {
     let n = arrays.len();
-    let (a, p) = |i: usize| -> (&Array, &Plain) { (&arrays[i % n], &plains[i % n]) }(match step {
-        Step::Unary(_, i) | Step::Binary(_, i, _) | Step::Number(_, i, _) | Step::Where(i, ..) => *i,
-        Step::Reduce(_, i, _) | Step::MatMul(i, _) | Step::Transpose(i) | Step::Slice(i, _) => *i,
-        Step::Round(i) | Step::Read(i) => *i,
-    });
+    let first = match step {
+        Step::Unary(_, i) | Step::Binary(_, i, _) | Step::Number(_, i, _) | Step::Where(i, ..) => i % n,
+        Step::Reduce(_, i, _) | Step::MatMul(i, _) | Step::Transpose(i) | Step::Slice(i, _) => i % n,
+        Step::Round(i) | Step::Read(i) => i % n,
+    };
+    let (a, p) = (&arrays[first], &plains[first]);
     // Functions that keep values between -2 and 2, so that chains of any length stay well conditioned.
     Some(match *step {
         Step::Unary(o, _) => match o {

@@ -53,3 +53,24 @@ fn dead_values_are_dropped_early_and_replaced_in_place() {
     assert!(plan.stages.iter().any(|s| s.in_place), "{plan}");
     assert!((y.max(..).item::<f32>().unwrap() - 1.0).abs() < 1e-4);
 }
+
+#[test]
+fn a_value_that_is_looked_at_twice_is_not_replaced_in_place() {
+    let rt = runtime();
+    let n = 96;
+    let x = rt.from_vec((0..n * n).map(|i| (i % 17) as f32).collect(), [n, n]).unwrap();
+    let unit = rt.eye::<f32>(n);
+    let want: Vec<f32> = (0..n * n)
+        .map(|i| ((i % 17) + ((i % n) * n + i / n) % 17 + ((n - 1 - i / n) * n + i % n) % 17) as f32)
+        .collect();
+    // The product is nobody's but this plan's, and is read straight, turned and upside down at once.
+    let product = x.matmul(&unit);
+    let sum = &product + product.t() + product.flip(0);
+    drop(product);
+    assert!(sum.to_vec::<f32>().unwrap() == want);
+    let product = x.matmul(&unit);
+    let sum = &product + product.t();
+    drop(product);
+    let plain: Vec<f32> = (0..n * n).map(|i| ((i % 17) + ((i % n) * n + i / n) % 17) as f32).collect();
+    assert!(sum.to_vec::<f32>().unwrap() == plain);
+}

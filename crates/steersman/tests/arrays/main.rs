@@ -2,6 +2,8 @@
 
 mod basics;
 mod errors;
+#[cfg(feature = "ndarray")]
+mod exchange;
 mod graphs;
 mod limits;
 mod promotion;

@@ -73,7 +73,7 @@ fn apply(rt: &Runtime, a: Array, n: Naive, change: &Change) -> (Array, Naive) {
     }
     match change {
         Change::Flatten => (a.flatten_or_same(), Naive { dims: vec![n.data.len()], data: n.data }),
-        Change::Split if n.data.len() % 2 == 0 && !n.data.is_empty() => {
+        Change::Split if n.data.len().is_multiple_of(2) && !n.data.is_empty() => {
             let dims = vec![2, n.data.len() / 2];
             (a.reshape(&dims), Naive { dims, data: n.data })
         }
