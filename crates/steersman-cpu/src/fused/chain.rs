@@ -66,7 +66,7 @@ pub struct Other {
 pub const NOWHERE: Other = Other { place: Place::MAX, same: false };
 
 /// One step.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Micro {
     pub code: Code,
     pub y: Other,
@@ -132,7 +132,8 @@ pub fn code(op: Op, hand: &[bool]) -> Option<Code> {
     })
 }
 
-/// The function for chains of `f32` or, if `wide`, `f64`, if the instruction set has one.
+/// The function for chains of `f32` or, if `wide`, `f64`, if the instruction set has one. It has where registers
+/// are named: left to the compiler, blocks stay in memory and a chain takes four times as long as its steps.
 pub fn function(level: Level, wide: bool) -> Option<ChainFn> {
     match (level, wide) {
         #[cfg(target_arch = "x86_64")]
