@@ -24,13 +24,9 @@ impl Context {
         // In steps of four on larger machines: with every power of two a product has 60 candidates on 16 cores,
         // too many to learn in a calibration (32% mean regret) and 36 µs to choose from.
         let step = if max <= 4 { 2 } else { 4 };
-        let between = std::iter::successors(Some(1), |t| Some(t * step)).take_while(|t| *t < max);
-        let mut list: ParamList =
-            between.take_while(|t| *t == 1 || *t <= most).map(Params::threads).collect();
-        if max > 1 && max <= most {
-            list.push(Params::threads(max));
-        }
-        list
+        let between = std::iter::successors(Some(step), |t| Some(t * step)).take_while(|t| *t < max);
+        let more = between.chain((max > 1).then_some(max)).take_while(|t| *t <= most);
+        std::iter::once(1).chain(more).map(Params::threads).collect()
     }
 }
 
@@ -43,4 +39,28 @@ const SHARE: f64 = 1.5e-6;
 fn nominal(w: &Workload) -> f64 {
     let narrow = w.dtype().size() as f64 / 4.0;
     w.bytes() * (1.0 / 75e9) + w.flops() * narrow * (1.0 / 60e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_offered_as_the_work_grows() {
+        let counts = |max: usize, w: &str| -> Vec<u16> {
+            let ctx = Context {
+                device: DeviceId(0),
+                team: Arc::new(Team::new(max)),
+                host: Arc::new(Host::detect()),
+            };
+            ctx.thread_params(&w.parse().unwrap()).iter().map(|p| p.threads).collect()
+        };
+        assert_eq!(counts(1, "add f32 10000000 10000000"), [1]);
+        assert_eq!(counts(2, "add f32 1000 1000"), [1]);
+        assert_eq!(counts(2, "add f32 100000 100000"), [1, 2]);
+        assert_eq!(counts(3, "add f32 10000000 10000000"), [1, 2, 3]);
+        assert_eq!(counts(16, "add f32 10000000 10000000"), [1, 4, 16]);
+        assert_eq!(counts(16, "add f32 60000 60000"), [1, 4]);
+        assert_eq!(counts(16, "add f32 20000 20000"), [1]);
+    }
 }
