@@ -61,6 +61,8 @@ pub struct RegretReport {
     pub mape: f64,
     /// Share of times inside their 90% interval.
     pub coverage90: f64,
+    /// Mean of the confidences: beside `top1_rate` it says whether they are deserved.
+    pub mean_confidence: f64,
     /// One row a workload.
     pub rows: Vec<RegretRow>,
     /// Workloads that could not be judged, with why.
@@ -210,6 +212,7 @@ impl RegretReport {
         self.top1_rate = share(&|r| r.chosen == r.best || r.regret <= 0.02);
         self.mape =
             self.rows.iter().map(|r| (r.predicted_s / r.chosen_s - 1.0).abs()).sum::<f64>() / n as f64;
+        self.mean_confidence = self.rows.iter().map(|r| r.confidence).sum::<f64>() / n as f64;
         self.coverage90 = share(&|r| (r.low_s..=r.high_s).contains(&r.chosen_s));
     }
 }

@@ -119,10 +119,17 @@ fn show(screen: &Screen, report: &RegretReport) -> Outcome {
         report.top1_rate * 100.0,
     ))?;
     screen.line(&format!(
-        "predictions: off by {} on average, {:.0}% of times inside their 90% interval",
+        "predictions: off by {} on average, {:.0}% of times inside their 90% interval; confidence {:.0}% on average",
         percent(report.mape),
         report.coverage90 * 100.0,
-    ))
+        report.mean_confidence * 100.0,
+    ))?;
+    match report.rows.iter().filter(|r| r.disturbed).count() {
+        0 => Ok(()),
+        n => screen.line(&format!(
+            "{n} of them could only be timed while the machine was disturbed: repeat when it is quiet"
+        )),
+    }
 }
 
 /// `3.1%`.

@@ -52,6 +52,10 @@ pub struct Estimate {
     pub evidence: Evidence,
 }
 
+/// Correlation of the errors of two candidates for one workload: what a size or a moment does to one it mostly
+/// does to the other.
+const SHARED: f64 = 0.8;
+
 impl Estimate {
     /// The probability that this one is quicker than the other, their logs taken as normal.
     pub fn beats(&self, other: &Estimate) -> f64 {
@@ -61,7 +65,8 @@ impl Estimate {
             return 1.0;
         }
         let gap = (other.mean.0 / self.mean.0).ln();
-        let spread = (self.spread.powi(2) + other.spread.powi(2)).sqrt().max(1e-6);
+        let (a, b) = (self.spread, other.spread);
+        let spread = (a * a + b * b - 2.0 * SHARED * a * b).max(0.0).sqrt().max(1e-3);
         normal_cdf(gap / spread)
     }
 }

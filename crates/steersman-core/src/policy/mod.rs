@@ -73,11 +73,13 @@ pub trait Policy: Send + Sync {
     }
 }
 
-/// Probability that the candidate at `index` is the quickest, up to the tie band.
+/// Probability that the candidate at `index` is the quickest, up to the tie band: that it beats the most dangerous
+/// of the others. Multiplying over all of them would take their errors for independent, which they are not: on 290
+/// judged decisions the product said 51% on average where 84% were right, this says 76% (docs/decisions/confidence.md).
 pub fn confidence(candidates: &[Candidate], index: usize, tie_band: f64) -> f64 {
     let mut mine = candidates[index].estimate;
     mine.mean = mine.mean * (1.0 - tie_band);
-    // Those far behind cannot change the product in any digit that matters.
     let near = |i: usize, c: &Candidate| i != index && c.estimate.low < mine.high;
-    candidates.iter().enumerate().filter(|(i, c)| near(*i, c)).map(|(_, c)| mine.beats(&c.estimate)).product()
+    let others = candidates.iter().enumerate().filter(|(i, c)| near(*i, c));
+    others.map(|(_, c)| mine.beats(&c.estimate)).fold(1.0, f64::min)
 }
