@@ -103,6 +103,17 @@ pub(super) fn loops(w: &Workload) -> Option<Loops> {
 impl Plan {
     /// The plan of a workload; `None` if it is no move.
     pub fn of(w: &Workload) -> Option<Plan> {
+        let x = w.inputs().first()?;
+        let in_order = match w.op() {
+            Op::Copy => true,
+            Op::Transpose { .. } => x.dims.iter().filter(|n| **n != 1).count() <= 1,
+            _ => return None,
+        };
+        if in_order && x.is_contiguous() && w.output().is_contiguous() {
+            // A vector lying or standing: found at once, since the loops below take longer than it does.
+            let core = Core::Run(x.elements());
+            return Some(Plan { around: Loops::default(), core, from: 0, to: 0 });
+        }
         if let (Op::Transpose { .. }, &[down, across]) = (w.op(), &w.inputs()[0].dims[..]) {
             // The usual case, and for tiny matrices the plan would cost more than the move.
             let turned = matches!(w.op(), Op::Transpose { perm } if perm.get(0) == 1);
@@ -178,6 +189,13 @@ mod tests {
     #[test]
     fn a_contiguous_copy_is_one_run() {
         assert_eq!(plan("copy f32 4x5x6"), (1, Core::Run(120)));
+    }
+
+    #[test]
+    fn a_vector_turned_round_is_one_run() {
+        for text in ["transpose f32 1x7", "transpose f32 7x1", "transpose f32 1x1", "transpose f32 1x7x1"] {
+            assert_eq!(plan(text), (1, Core::Run(if text.contains('7') { 7 } else { 1 })), "{text}");
+        }
     }
 
     #[test]
