@@ -14,6 +14,7 @@ Examples:
   steer calibrate --quick                           learn this machine in about two seconds
   steer explain \"matmul f32 1000x64 64x4096\"        every candidate, and why one was chosen
   steer run \"add f32 1000000 1000000\" --repeat 9    run and time it
+  steer plan program.plan --svg plan.svg            how an array program is computed
   steer regret workloads.txt --json                 how close to the best the choices come
 
 Exit codes: 0 well, 1 failure, 2 bad input, 130 interrupted (what was learned is kept).
@@ -88,6 +89,29 @@ Examples:
   steer run \"add f32 3x4 4\" --input a.npy b.npy --output c.npy")]
     Run(RunArgs),
 
+    /// How an array program is computed: what fuses, what runs where, expected and measured times
+    #[command(after_help = "\
+The file has one statement a line, NAME = OP OPERANDS; # starts a comment; - reads standard input:
+
+  x = input f32 1000x1000    # ordinary numbers, in memory
+  w = normal f32 1000x100    # or uniform; made anew in each run
+  y = matmul x w
+  z = relu y
+  s = add z 0.5              # numbers stand beside arrays
+  m = mean z axis=0          # axis=0,1 for several, none for all; keep=true leaves axes of one
+  t = transpose z perm=1,0
+  n = arange 100             # whole numbers from 0
+  c = cast f32 n
+  read m s t c               # if left out: what no other line uses
+
+Ops are those of `steer explain`, without conv2d. `max` and `min` reduce one operand and compare two.
+
+Examples:
+  steer plan program.plan
+  steer plan program.plan --runs 20 --json | jq '.stages[].workload'
+  steer plan program.plan --svg plan.svg --dot plan.dot")]
+    Plan(PlanArgs),
+
     /// How close to the best the choices for a file of workloads come
     #[command(after_help = "\
 The file has one workload a line; # starts a comment; - reads standard input. For each, the decision is taken
@@ -160,6 +184,22 @@ pub struct RunArgs {
     /// Write the result to this .npy file
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// `steer plan`.
+#[derive(Debug, clap::Args)]
+pub struct PlanArgs {
+    /// File of statements
+    pub file: PathBuf,
+    /// Run it so many times first, so that there are measured times
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub runs: u32,
+    /// Write the plan as a Graphviz graph to this file
+    #[arg(long, value_name = "OUT")]
+    pub dot: Option<PathBuf>,
+    /// Write the plan as a picture to this file
+    #[arg(long, value_name = "OUT")]
+    pub svg: Option<PathBuf>,
 }
 
 /// `steer bench`.

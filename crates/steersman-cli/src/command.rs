@@ -6,6 +6,7 @@ mod devices;
 mod explain;
 mod knobs;
 mod log;
+mod plan;
 mod regret;
 mod run;
 mod tour;
@@ -26,6 +27,7 @@ pub fn run(cli: Cli) -> Outcome {
         }
         Some(Command::Explain { workload }) => explain::run(&screen, &workload, cli.numerics),
         Some(Command::Run(args)) => run::run(&screen, &args, cli.numerics),
+        Some(Command::Plan(args)) => plan::run(&screen, &args, cli.numerics),
         Some(Command::Regret { file }) => regret::run(&screen, &file, cli.numerics),
         Some(Command::Bench { what }) => bench::run(&screen, what),
         Some(Command::Log { csv, trace, limit }) => log::run(&screen, csv, trace, limit),

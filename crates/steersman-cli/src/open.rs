@@ -19,6 +19,17 @@ pub fn runtime() -> Result<Runtime, Failure> {
     Ok(runtime)
 }
 
+/// The same, for arrays that may differ from the reference so far; as the knob says if nothing is said.
+pub fn runtime_for(numerics: Option<NumericClass>) -> Result<Runtime, Failure> {
+    let mut knobs = knobs()?;
+    if let Some(class) = numerics {
+        knobs.set("numerics", &class.to_string()).map_err(Failure::failed)?;
+    }
+    let runtime = Runtime::with_knobs(knobs)?;
+    tell_notices(&runtime, 0);
+    Ok(runtime)
+}
+
 /// A runtime.
 pub fn quiet_runtime() -> Result<Runtime, Failure> {
     Ok(Runtime::with_knobs(knobs()?)?)

@@ -104,6 +104,7 @@ fn help_has_examples_everywhere() {
         &["calibrate", "--help"],
         &["explain", "--help"],
         &["run", "--help"],
+        &["plan", "--help"],
         &["regret", "--help"],
         &["bench", "decide", "--help"],
         &["log", "--help"],

@@ -4,4 +4,5 @@ mod data;
 mod files;
 mod home;
 mod input;
+mod plan;
 mod wisdom;

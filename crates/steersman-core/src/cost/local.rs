@@ -75,12 +75,12 @@ impl Grid {
     #[inline(always)]
     fn index(&self, at: [u32; 3]) -> Option<usize> {
         let mut index = 0;
-        for i in 0..3 {
-            let place = at[i].wrapping_sub(self.first[i]);
-            if place >= self.size[i] {
+        for ((at, first), size) in at.into_iter().zip(self.first).zip(self.size) {
+            let place = at.wrapping_sub(first);
+            if place >= size {
                 return None;
             }
-            index = index * self.size[i] as usize + place as usize;
+            index = index * size as usize + place as usize;
         }
         Some(index)
     }

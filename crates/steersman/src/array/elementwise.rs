@@ -268,7 +268,8 @@ pub(super) fn fits(dtype: DType, dims: &[usize]) -> Result<(), ArrayError> {
     Ok(steersman_core::Operand::new(dtype, dims).map(|_| ())?)
 }
 
-fn ternary(op: TernaryOp, sides: [Side<'_>; 3]) -> Array {
+/// An element-wise op of three operands, at least one of them an array.
+pub(super) fn ternary(op: TernaryOp, sides: [Side<'_>; 3]) -> Array {
     let rt = match common(op.name(), &sides) {
         Ok(rt) => rt,
         Err(bad) => return bad,

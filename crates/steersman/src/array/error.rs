@@ -35,6 +35,20 @@ pub enum ArrayError {
         /// The op's name.
         op: &'static str,
     },
+    /// A number where only an array will do.
+    #[error("{op} takes arrays, and {number} is a number; Runtime::scalar makes an array of it")]
+    NotArray {
+        /// The op's name.
+        op: &'static str,
+        /// The number.
+        number: String,
+    },
+    /// An op of the engine that arrays do not have.
+    #[error("{op} is no operation of arrays; run it as a workload, by Runtime::eval")]
+    NotForArrays {
+        /// The op's name.
+        op: &'static str,
+    },
     /// An axis that is not there.
     #[error("{op}: axis {axis} is out of range for shape {} (axes are {})", Shape(.dims), range(.dims.len()))]
     Axis {

@@ -42,6 +42,7 @@
 //! to them. A value that only passed through a fused group is not: reading it later computes it again, once, and
 //! then keeps it. [`Runtime::eval_all`](crate::Runtime::eval_all) computes several arrays in one plan.
 
+mod apply;
 mod axis;
 mod create;
 mod display;

@@ -171,7 +171,10 @@ impl fmt::Display for Plan {
                 }
                 continue;
             }
-            write!(f, "  s{i} {} of {}", s.workload, s.reads.join(" "))?;
+            write!(f, "  s{i} {}", s.workload)?;
+            if !s.reads.is_empty() {
+                write!(f, " of {}", s.reads.join(" "))?;
+            }
             let how = match (s.fused, s.in_place) {
                 (true, true) => format!("{} ops fused, in place", s.ops),
                 (true, false) => format!("{} ops fused", s.ops),

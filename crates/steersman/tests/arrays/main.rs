@@ -1,5 +1,6 @@
 //! Promises of arrays: semantics, laziness, fusion, limits.
 
+mod apply;
 mod basics;
 mod errors;
 #[cfg(feature = "ndarray")]

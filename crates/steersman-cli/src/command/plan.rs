@@ -1,0 +1,64 @@
+//! `steer plan`: how an array program is computed: what fuses, what runs where, what it takes.
+
+mod build;
+mod parse;
+mod program;
+
+use crate::args::PlanArgs;
+use crate::exit::{Failure, Outcome};
+use crate::open;
+use crate::screen::{Screen, note};
+use program::Program;
+use std::io::Read;
+use std::path::Path;
+use steersman::{Array, Plan, Runtime};
+use steersman_core::NumericClass;
+
+pub fn run(screen: &Screen, args: &PlanArgs, numerics: Option<NumericClass>) -> Outcome {
+    let file = args.file.display();
+    let program: Program = read(&args.file)?.parse().map_err(|e| Failure::input(format!("{file}: {e}")))?;
+    let runtime = open::runtime_for(numerics)?;
+    open::mention_calibration(&runtime);
+    let plan = measured(&program, &runtime, args.runs).map_err(|e| e.prefixed(&args.file))?;
+    for (path, picture) in [(&args.dot, Plan::to_dot as fn(&Plan) -> String), (&args.svg, Plan::to_svg)] {
+        if let Some(path) = path {
+            std::fs::write(path, picture(&plan))
+                .map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))?;
+            note("note", &format!("the picture is in {}", path.display()));
+        }
+    }
+    if screen.json { screen.line(&plan.to_json()) } else { screen.line(&plan.to_string()) }
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let result = match file.to_str() {
+        Some("-") => std::io::stdin().read_to_string(&mut text).map(|_| text),
+        _ => std::fs::read_to_string(file),
+    };
+    result.map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))
+}
+
+/// Runs the program so many times; the plan of the last run, with what it took.
+fn measured(program: &Program, runtime: &Runtime, runs: u32) -> Result<Plan, build::Wrong> {
+    // Every shape is checked before the first input is made.
+    program.check(runtime)?;
+    let inputs = program.inputs(runtime)?;
+    let mut results = Vec::new();
+    let mut first = None;
+    for _ in 0..runs {
+        // Let go of the last run's results first: their memory is this one's.
+        results.clear();
+        results = program.arrays(runtime, &inputs)?;
+        // Inputs may be read too. They were made by plans of their own, which nobody asked for.
+        first = results.iter().position(|a| !a.is_ready());
+        evaluate(runtime, &results)?;
+    }
+    let mut plan = results[first.ok_or(build::Wrong::Nothing)?].plan()?;
+    plan.result = program.describe(&results);
+    Ok(plan)
+}
+
+fn evaluate(runtime: &Runtime, results: &[Array]) -> Result<(), steersman::Error> {
+    runtime.eval_all(&results.iter().collect::<Vec<_>>())
+}
