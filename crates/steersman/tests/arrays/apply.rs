@@ -22,18 +22,18 @@ fn an_op_by_name_is_its_method() {
     let (x, y) = (Side::from(&a), Side::from(&b));
     let sum = |axes| Op::Reduce { kind: ReduceOp::Sum, axes };
     for (by_name, by_method) in [
-        (apply(op("abs"), &[x.clone()]), a.abs()),
+        (apply(op("abs"), &[(&a).into()]), a.abs()),
         (apply(op("sub"), &[x.clone(), y.clone()]), a.sub(&b)),
         (apply(op("sub"), &[1.0.into(), x.clone()]), 1.0 - &a),
         (apply(op("max"), &[x.clone(), y.clone()]), a.maximum(&b)),
         (apply(op("clamp"), &[x.clone(), (-1).into(), y.clone()]), a.clamp(-1, &b)),
         (apply(op("fma"), &[2.0.into(), x.clone(), y.clone()]), &a * 2.0 + &b),
         (apply(op("where"), &[a.lt(0.0).into(), 1.0.into(), 0.0.into()]), a.lt(0.0).where_(1.0, 0.0)),
-        (apply(sum(Axes::NONE), &[x.clone()]), a.sum(..)),
-        (apply(sum(Axes::from_list(&[1]).unwrap()), &[x.clone()]), a.sum(Axis(1))),
+        (apply(sum(Axes::NONE), &[(&a).into()]), a.sum(..)),
+        (apply(sum(Axes::from_list(&[1]).unwrap()), &[(&a).into()]), a.sum(Axis(1))),
         (apply(op("matmul"), &[x.clone(), y.clone()]), a.matmul(&b)),
-        (apply(op("transpose"), &[x.clone()]), a.t()),
-        (apply(Op::Transpose { perm: Perm::from_list(&[0, 1]).unwrap() }, &[x.clone()]), a.clone()),
+        (apply(op("transpose"), &[(&a).into()]), a.t()),
+        (apply(Op::Transpose { perm: Perm::from_list(&[0, 1]).unwrap() }, &[(&a).into()]), a.clone()),
         (apply(op("copy"), &[a.t().into()]), a.t()),
     ] {
         assert_eq!(by_name.shape(), by_method.shape());

@@ -11,16 +11,16 @@ use steersman_core::DType;
 #[derive(Debug)]
 pub enum Wrong {
     /// A line asks for what cannot be.
-    Line(usize, ArrayError),
+    Line(usize, Box<ArrayError>),
     /// All that it reads is in memory from the start.
     Nothing,
     /// It did not run, in this line if it was one alone.
-    Run(Option<usize>, Error),
+    Run(Option<usize>, Box<Error>),
 }
 
 impl From<Error> for Wrong {
     fn from(e: Error) -> Wrong {
-        Wrong::Run(None, e)
+        Wrong::Run(None, Box::new(e))
     }
 }
 
@@ -50,7 +50,7 @@ impl Program {
         let made = |(i, s): (usize, &Statement)| match &s.make {
             Make::Input(dtype, dims) => {
                 let array = ordinary(rt, i, *dtype, dims);
-                array.eval().map_err(|e| Wrong::Run(Some(s.line), e))?;
+                array.eval().map_err(|e| Wrong::Run(Some(s.line), Box::new(e)))?;
                 Ok(Some(array))
             }
             _ => Ok(None),
@@ -106,7 +106,7 @@ impl Program {
                     rt.apply(*op, &operands.iter().map(side).collect::<Vec<_>>())
                 }
             };
-            array.check().map_err(|e| Wrong::Line(s.line, e))?;
+            array.check().map_err(|e| Wrong::Line(s.line, Box::new(e)))?;
             made.push(array);
         }
         Ok(made)

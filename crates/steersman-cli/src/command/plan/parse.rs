@@ -10,6 +10,7 @@
 //! ```
 
 use super::program::{Float, Make, Operand, Program, Statement};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
 use steersman::array::Number;
@@ -64,12 +65,12 @@ impl FromStr for Program {
                 _ => known.statement(i + 1, line).map_err(at)?,
             }
         }
-        let statements = known.statements;
+        let Known { statements, .. } = known;
         if statements.is_empty() {
             return wrong("it holds no statements", "one a line, like 'x = input f32 1000x1000'");
         }
         if read.is_empty() {
-            let used: Vec<usize> = statements.iter().flat_map(|s| s.make.uses()).collect();
+            let used: BTreeSet<usize> = statements.iter().flat_map(|s| s.make.uses()).collect();
             read = (0..statements.len()).filter(|v| !used.contains(v)).collect();
         }
         Ok(Program { statements, read })
@@ -80,6 +81,8 @@ impl FromStr for Program {
 #[derive(Default)]
 struct Known {
     statements: Vec<Statement>,
+    /// Values by name; a long program would take long to search.
+    values: HashMap<String, usize>,
 }
 
 impl Known {
@@ -93,14 +96,16 @@ impl Known {
         if !is_name(name) {
             return wrong(format!("'{name}' is not a name"), form);
         }
-        if let Some(s) = self.statements.iter().find(|s| s.name == name) {
-            return wrong(format!("'{name}' is the value of line {} already", s.line), "a name of its own");
+        if let Some(&v) = self.values.get(name) {
+            let line = self.statements[v].line;
+            return wrong(format!("'{name}' is the value of line {line} already"), "a name of its own");
         }
         let words: Vec<&str> = rest.split_whitespace().collect();
         let Some((op, rest)) = words.split_first() else {
             return wrong(format!("nothing follows '{name} ='"), form);
         };
         let make = self.make(op, rest)?;
+        self.values.insert(name.into(), self.statements.len());
         self.statements.push(Statement { line, name: name.into(), make });
         Ok(())
     }
@@ -129,7 +134,7 @@ impl Known {
             let mut names = MAKERS.to_vec();
             names.extend(Op::names().into_iter().filter(|n| *n != "conv2d"));
             // `max` and `min` are there twice, for one operand and for two.
-            let mut seen = std::collections::BTreeSet::new();
+            let mut seen = BTreeSet::new();
             names.retain(|n| seen.insert(*n));
             return wrong(format!("there is no op '{name}'"), format!("one of: {}", names.join(" ")));
         };
@@ -183,13 +188,14 @@ impl Known {
     }
 
     fn value(&self, name: &str) -> Result<usize, Malformed> {
-        if let Some(v) = self.statements.iter().position(|s| s.name == name) {
+        if let Some(&v) = self.values.get(name) {
             return Ok(v);
         }
         if !is_name(name) {
             return wrong(format!("'{name}' is no array"), "the name of a value that a line before makes");
         }
-        let names: Vec<&str> = self.statements.iter().map(|s| s.name.as_str()).collect();
+        // The latest are the likeliest to be meant, and a message should fit a screen.
+        let names: Vec<&str> = self.statements.iter().rev().take(12).map(|s| s.name.as_str()).collect();
         wrong(
             format!("there is no value '{name}' yet"),
             if names.is_empty() {
