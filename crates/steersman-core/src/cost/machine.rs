@@ -1,6 +1,7 @@
 //! Rates measured on one device, from which prior costs are made. What was not probed is absent.
 
 use crate::op::Op;
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 
@@ -87,7 +88,7 @@ impl Machine {
     /// does not touch, which are most.
     #[inline]
     pub fn streams(&self, footprint: f64, traffic: Traffic, threads: usize) -> [(f64, f64); Machine::LEVELS] {
-        let spread = self.spread(footprint, threads);
+        let spread = self.remembered_spread(footprint, threads);
         std::array::from_fn(|i| {
             let untouched = spread[i] == 0.0;
             (spread[i], if untouched { f64::INFINITY } else { self.bandwidth(i, traffic, threads) })
@@ -123,6 +124,25 @@ impl Machine {
     /// The key of [`Machine::rate`].
     pub fn rate_key(kernel: &str, op: Op, dtype: crate::dtype::DType) -> String {
         format!("{kernel}|{}|{dtype}", op.name())
+    }
+
+    /// The same spread is asked for by every candidate of a workload, and takes logarithms: the last ones are kept.
+    fn remembered_spread(&self, footprint: f64, threads: usize) -> [f64; Machine::LEVELS] {
+        type Known = ([f64; 5], [f64; Machine::LEVELS]);
+        thread_local! {
+            static LAST: [Cell<Known>; 2] = const { [const { Cell::new(([f64::NAN; 5], [0.0; 4])) }; 2] };
+        }
+        let asked = [footprint, threads as f64, self.capacity(0), self.capacity(1), self.capacity(2)];
+        LAST.with(|last| {
+            let cell = &last[usize::from(threads > 1)];
+            let (known, spread) = cell.get();
+            if known == asked {
+                return spread;
+            }
+            let spread = self.spread(footprint, threads);
+            cell.set((asked, spread));
+            spread
+        })
     }
 
     /// How a footprint spreads over the levels: weights that sum to 1, moving linearly in log size from

@@ -10,7 +10,7 @@ pub use adaptive::Adaptive;
 pub use threshold::Threshold;
 
 use crate::candidate::Candidate;
-use crate::cost::Variant;
+use crate::cost::{Variant, normal_cdf};
 use crate::explore::Ledger;
 use crate::log::ReasonCode;
 use crate::workload::Workload;
@@ -81,5 +81,8 @@ pub fn confidence(candidates: &[Candidate], index: usize, tie_band: f64) -> f64 
     mine.mean = mine.mean * (1.0 - tie_band);
     let near = |i: usize, c: &Candidate| i != index && c.estimate.low < mine.high;
     let others = candidates.iter().enumerate().filter(|(i, c)| near(*i, c));
-    others.map(|(_, c)| mine.beats(&c.estimate)).fold(1.0, f64::min)
+    match others.map(|(_, c)| mine.lead(&c.estimate)).fold(f64::INFINITY, f64::min) {
+        f64::INFINITY => 1.0,
+        lead => normal_cdf(lead),
+    }
 }

@@ -85,6 +85,9 @@ pub struct Report {
 /// Share of the budget that may go by in disturbed spells before they are taken for how the machine is.
 const PATIENCE: f64 = 0.3;
 
+/// Kernels are checked on workloads up to this size: every reference takes them, and they say as much as large ones.
+const CHECKED_FLOPS: f64 = 3e5;
+
 /// Workloads looked at to find the next: enough to find a good one, few enough to cost nothing.
 const LOOK: usize = 24;
 
@@ -138,7 +141,7 @@ pub fn calibrate(
         let unchecked: Vec<Variant> = contenders
             .iter()
             .copied()
-            .filter(|v| checked.insert((v.kernel, w.op().name(), w.dtype())))
+            .filter(|v| w.flops() <= CHECKED_FLOPS && checked.insert((v.kernel, w.op().name(), w.dtype())))
             .collect();
         match watchdog.contest(rig, contenders, unchecked, how.contest.clone(), how.timeout) {
             Timed::Done { series, wrong } => {

@@ -62,8 +62,8 @@ const SHORT_BLOCKS: u16 = 1;
 const PAGE: usize = 4096;
 /// A tile's worth of rows or columns: parts of a split are whole tiles.
 const GRAIN: usize = 16;
-/// Results this small never outgrow the stack of the naive loop's cost; above it naive is not offered.
-const MOST_NAIVE_FLOPS: f64 = 1e6;
+/// Beyond this plain loops are ten times behind and more: not worth an estimate.
+const MOST_NAIVE_FLOPS: f64 = 3e5;
 
 impl Kernel for Product {
     fn name(&self) -> &str {
@@ -99,7 +99,7 @@ impl Kernel for Product {
         let (_, m, _, n) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
         match &self.how {
             How::Naive if matches!(d, DType::F32 | DType::F64) && w.flops() > MOST_NAIVE_FLOPS => {
-                Err(Refusal::new("plain loops are only offered up to 1 Mflop: far behind beyond"))
+                Err(Refusal::new("plain loops are only offered up to 0.3 Mflop: far behind beyond"))
             }
             How::Naive => match d {
                 DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 => Ok(()),
