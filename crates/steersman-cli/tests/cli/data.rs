@@ -52,6 +52,12 @@ fn relaxed_numerics_are_passed_on() {
     assert_eq!(e["numerics"], "relaxed");
     let exact = Home::new().json(&["explain", "matmul f32 64x64 64x64 numerics=exact"]);
     assert_eq!(exact["numerics"], "exact");
+    let large = Home::new().json(&["explain", "matmul f32 400x400 400x400", "--numerics", "exact"]);
+    assert_eq!(
+        large["candidates"].as_array().map(Vec::len),
+        Some(1),
+        "exact results are to be had at any size"
+    );
 }
 
 #[test]

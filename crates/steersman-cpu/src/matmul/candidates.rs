@@ -98,7 +98,12 @@ impl Kernel for Product {
         let d = w.dtype();
         let (_, m, _, n) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
         match &self.how {
-            How::Naive if matches!(d, DType::F32 | DType::F64) && w.flops() > MOST_NAIVE_FLOPS => {
+            // Who asks for exact results has nothing else.
+            How::Naive
+                if matches!(d, DType::F32 | DType::F64)
+                    && w.flops() > MOST_NAIVE_FLOPS
+                    && w.numerics() > NumericClass::Exact =>
+            {
                 Err(Refusal::new("plain loops are only offered up to 0.3 Mflop: far behind beyond"))
             }
             How::Naive => match d {
