@@ -2,6 +2,8 @@
 
 use crate::exit::Failure;
 use crate::screen::note;
+use std::io::Read;
+use std::path::Path;
 use steersman::{Error, Runtime};
 use steersman_core::{EngineError, Knobs, NumericClass, Variant, Workload};
 
@@ -93,4 +95,14 @@ impl From<EngineError> for Failure {
             EngineError::NoCandidate { .. } => Failure::failed(e),
         }
     }
+}
+
+/// The text of a file a command is given; `-` is standard input.
+pub fn text(file: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let result = match file.to_str() {
+        Some("-") => std::io::stdin().read_to_string(&mut text).map(|_| text),
+        _ => std::fs::read_to_string(file),
+    };
+    result.map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))
 }

@@ -9,14 +9,13 @@ use crate::exit::{Failure, Outcome};
 use crate::open;
 use crate::screen::{Screen, note};
 use program::Program;
-use std::io::Read;
-use std::path::Path;
 use steersman::{Array, Plan, Runtime};
 use steersman_core::NumericClass;
 
 pub fn run(screen: &Screen, args: &PlanArgs, numerics: Option<NumericClass>) -> Outcome {
     let file = args.file.display();
-    let program: Program = read(&args.file)?.parse().map_err(|e| Failure::input(format!("{file}: {e}")))?;
+    let program: Program =
+        open::text(&args.file)?.parse().map_err(|e| Failure::input(format!("{file}: {e}")))?;
     let runtime = open::runtime_for(numerics)?;
     open::mention_calibration(&runtime);
     let plan = measured(&program, &runtime, args.runs).map_err(|e| e.prefixed(&args.file))?;
@@ -28,15 +27,6 @@ pub fn run(screen: &Screen, args: &PlanArgs, numerics: Option<NumericClass>) -> 
         }
     }
     if screen.json { screen.line(&plan.to_json()) } else { screen.line(&plan.to_string()) }
-}
-
-fn read(file: &Path) -> Result<String, Failure> {
-    let mut text = String::new();
-    let result = match file.to_str() {
-        Some("-") => std::io::stdin().read_to_string(&mut text).map(|_| text),
-        _ => std::fs::read_to_string(file),
-    };
-    result.map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))
 }
 
 /// Runs the program so many times; the plan of the last run, with what it took.

@@ -10,7 +10,6 @@ use crate::table::{
     Table,
 };
 use crate::{interrupt, open};
-use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,7 +18,7 @@ use steersman_core::workload::parse_file;
 use steersman_core::{NumericClass, Seconds, Workload};
 
 pub fn run(screen: &Screen, file: &Path, numerics: Option<NumericClass>) -> Outcome {
-    let text = read(file)?;
+    let text = open::text(file)?;
     let runtime = open::runtime()?;
     let workloads = parse(file, &text, numerics, &runtime)?;
     open::mention_calibration(&runtime);
@@ -52,15 +51,6 @@ pub fn run(screen: &Screen, file: &Path, numerics: Option<NumericClass>) -> Outc
         return Err(Failure::Interrupted);
     }
     if report.workloads == 0 { Err(Failure::failed("not one workload could be judged")) } else { Ok(()) }
-}
-
-fn read(file: &Path) -> Result<String, Failure> {
-    let mut text = String::new();
-    let result = match file.to_str() {
-        Some("-") => std::io::stdin().read_to_string(&mut text).map(|_| text),
-        _ => std::fs::read_to_string(file),
-    };
-    result.map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))
 }
 
 fn parse(
