@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use steersman_core::measure::Rig;
 use steersman_core::{
-    Address, DType, Engine, Io, KernelError, NumericClass, Operand, Ran, Variant, Workload,
+    Address, DType, Engine, Io, KernelError, NumericClass, Operand, Ran, Variant, Workload, rounded_to_odd,
 };
 
 /// One workload with operands full of numbers.
@@ -228,8 +228,8 @@ fn fill(block: &mut Block, dtype: DType, seed: u64) {
             let bytes: Vec<u8> = match dtype {
                 DType::F32 => (x as f32).to_ne_bytes().into(),
                 DType::F64 => x.to_ne_bytes().into(),
-                DType::F16 => half::f16::from_f64(x).to_ne_bytes().into(),
-                DType::BF16 => half::bf16::from_f64(x).to_ne_bytes().into(),
+                DType::F16 => half::f16::from_f32(rounded_to_odd(x)).to_ne_bytes().into(),
+                DType::BF16 => half::bf16::from_f32(rounded_to_odd(x)).to_ne_bytes().into(),
                 DType::I32 => (1 + (x * 9.0) as i32).to_ne_bytes().into(),
                 DType::I64 => (1 + (x * 9.0) as i64).to_ne_bytes().into(),
                 DType::U8 => vec![1 + (x * 9.0) as u8],

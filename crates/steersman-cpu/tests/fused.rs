@@ -370,10 +370,19 @@ fn check_reduction(
     Ok(())
 }
 
-/// Σ|x| over everything: no sum's rounding errors are beyond a multiple of it.
+/// Σ|x| over everything: no sum's rounding errors are beyond a multiple of it. Of a product, how far its
+/// parts may stray from 1 on the way, either way: beyond what a float holds, the order decides the result.
 fn magnitude(kind: ReduceOp, o: &Operand, m: &Memory) -> f64 {
-    let sum: f64 = m.elements(o).map(|b| value(o.dtype, b).abs()).sum();
-    if kind == ReduceOp::Norm { sum * sum } else { sum }
+    let sizes: Vec<f64> = m.elements(o).map(|b| value(o.dtype, b).abs()).collect();
+    match kind {
+        ReduceOp::Prod => {
+            let above: f64 = sizes.iter().map(|x| x.max(1.0)).product();
+            let below: f64 = sizes.iter().filter(|x| **x > 0.0).map(|x| x.recip().max(1.0)).product();
+            above.max(below)
+        }
+        ReduceOp::Norm => sizes.iter().sum::<f64>().powi(2),
+        _ => sizes.iter().sum(),
+    }
 }
 
 fn close(
@@ -391,6 +400,10 @@ fn close(
         DType::BF16 => 8e-3,
         _ => f32::EPSILON.into(),
     };
+    let smallest_square = match o.dtype {
+        DType::F64 => (f64::MIN_POSITIVE / epsilon).sqrt(),
+        _ => (f64::from(f32::MIN_POSITIVE) / epsilon).sqrt(),
+    };
     for (i, (e, g)) in want.elements(o).zip(got.elements(o)).enumerate() {
         let (we, wg) = (value(o.dtype, e), value(o.dtype, g));
         let apart = (we - wg).abs();
@@ -399,6 +412,9 @@ fn close(
             _ if exact => false,
             // Parts may overflow, or vanish, in another order.
             _ if !terms.is_finite() || terms > 1e30 => true,
+            // Squares of what is smaller vanish: a norm keeps no digits of it.
+            _ if kind == ReduceOp::Norm && we.abs().max(wg.abs()) < smallest_square => true,
+            _ if kind == ReduceOp::Prod => apart <= 1000.0 * epsilon * we.abs(),
             _ => {
                 apart <= 64.0 * epsilon * terms.max(we.abs()).max(1e-30)
                     || apart <= 1000.0 * epsilon * we.abs()

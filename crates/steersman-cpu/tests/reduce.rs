@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use steersman_core::{
     Address, Axes, DType, DeviceId, Io, Kernel, NumericClass, Op, Operand, Params, ReduceOp, Strides,
-    Workload,
+    Workload, rounded_to_odd,
 };
 use steersman_cpu::{context::Context, host::Host, reduce, threads::Team};
 
@@ -22,8 +22,8 @@ fn encode(values: &[f64], dtype: DType) -> Vec<u8> {
         match dtype {
             DType::F32 => out.extend((v as f32).to_ne_bytes()),
             DType::F64 => out.extend(v.to_ne_bytes()),
-            DType::F16 => out.extend(f16::from_f64(v).to_ne_bytes()),
-            DType::BF16 => out.extend(bf16::from_f64(v).to_ne_bytes()),
+            DType::F16 => out.extend(f16::from_f32(rounded_to_odd(v)).to_ne_bytes()),
+            DType::BF16 => out.extend(bf16::from_f32(rounded_to_odd(v)).to_ne_bytes()),
             DType::I32 => out.extend(((v * 8.0) as i32).to_ne_bytes()),
             DType::I64 => out.extend(((v * 8.0) as i64).to_ne_bytes()),
             DType::U8 => out.push((v * 8.0).abs() as u8),

@@ -5,7 +5,7 @@ use crate::isa::{Body, Isa, Level};
 use crate::map::{Half, Rows, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::random::Generate;
 use std::marker::PhantomData;
-use steersman_core::DType;
+use steersman_core::{DType, rounded_to_odd};
 
 /// One element to another.
 trait Convert: 'static {
@@ -137,13 +137,13 @@ macro_rules! cast_from {
             type From = $a;
             type To = f32;
             #[inline(always)]
-            fn apply(x: $a) -> f32 { half::f16::from_f64(x as f64).to_f32() }
+            fn apply(x: $a) -> f32 { f16_to_f32(f32_to_f16(rounded_to_odd(x as f64))) }
         }
         impl Convert for ToBF16<$a> {
             type From = $a;
             type To = f32;
             #[inline(always)]
-            fn apply(x: $a) -> f32 { half::bf16::from_f64(x as f64).to_f32() }
+            fn apply(x: $a) -> f32 { bf16_to_f32(f32_to_bf16(rounded_to_odd(x as f64))) }
         }
     )+};
 }
@@ -234,8 +234,8 @@ positions! {
     f64, |i| i as i64 as f64;
     i32, |i| i as i32;
     i64, |i| i as i64;
-    InF16, |i| InF16(half::f16::from_f64(i as f64).to_f32());
-    InBF16, |i| InBF16(half::bf16::from_f64(i as f64).to_f32());
+    InF16, |i| InF16(f16_to_f32(f32_to_f16(rounded_to_odd(i as f64))));
+    InBF16, |i| InBF16(bf16_to_f32(f32_to_bf16(rounded_to_odd(i as f64))));
 }
 
 impl<T: Position> Body for Count<T> {

@@ -9,6 +9,7 @@ use steersman_core::cost::{Machine, Terms};
 use steersman_core::expr::{Output, Step, Value};
 use steersman_core::{
     Address, DType, DeviceId, Io, Kernel, KernelError, Op, Operand, Params, Ran, Refusal, Workload,
+    rounded_to_odd,
 };
 
 /// Bytes of arrays that it keeps at most.
@@ -227,8 +228,8 @@ unsafe fn write(dtype: DType, at: *mut u8, i: usize, x: Number) {
         match dtype {
             DType::F32 => at.cast::<f32>().add(i).write(convert!(f32)),
             DType::F64 => at.cast::<f64>().add(i).write(wide),
-            DType::F16 => at.cast::<half::f16>().add(i).write(half::f16::from_f64(wide)),
-            DType::BF16 => at.cast::<half::bf16>().add(i).write(half::bf16::from_f64(wide)),
+            DType::F16 => at.cast::<half::f16>().add(i).write(half::f16::from_f32(rounded_to_odd(wide))),
+            DType::BF16 => at.cast::<half::bf16>().add(i).write(half::bf16::from_f32(rounded_to_odd(wide))),
             DType::I32 => at.cast::<i32>().add(i).write(convert!(i32)),
             DType::I64 => at.cast::<i64>().add(i).write(convert!(i64)),
             DType::U8 => at.add(i).write(convert!(u8)),

@@ -1,6 +1,7 @@
 //! Element types as reductions see them.
 
 use half::{bf16, f16};
+use steersman_core::rounded_to_odd;
 
 /// A float as it is stored, and the float it is computed in.
 pub(super) trait Float: Copy + Send + Sync + 'static {
@@ -57,7 +58,7 @@ impl Float for Half {
     }
     #[inline(always)]
     fn from_wide(x: f64) -> Half {
-        Half(f16::from_f64(x).to_bits())
+        Half(f16::from_f32(rounded_to_odd(x)).to_bits())
     }
 }
 
@@ -81,7 +82,7 @@ impl Float for Brain {
     }
     #[inline(always)]
     fn from_wide(x: f64) -> Brain {
-        Brain(bf16::from_f64(x).to_bits())
+        Brain(bf16::from_f32(rounded_to_odd(x)).to_bits())
     }
 }
 

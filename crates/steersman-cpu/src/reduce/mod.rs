@@ -25,7 +25,8 @@
 //! whatever n is (ε: the unit of f32 for f32, f16 and bf16 before the result is rounded, of f64 for f64);
 //! products by n ε; variances, computed in f64, by the rounding of the result for the narrower types.
 //! A partial sum of f32 may overflow where the whole would not, and a partial product vanish before it meets
-//! an infinity. The rest is exact.
+//! an infinity. Norms square in the type they sum in: elements whose square is no longer a normal number add
+//! nothing exact. The rest is exact.
 
 mod arg;
 mod choose;

@@ -1,6 +1,6 @@
 //! Memory behind operands of any layout, filled with values that find mistakes.
 
-use steersman_core::{Address, DType, Operand};
+use steersman_core::{Address, DType, Operand, rounded_to_odd};
 
 /// A small generator: the same seed gives the same operands.
 pub struct Random(u64);
@@ -73,8 +73,8 @@ impl Random {
         match dtype {
             DType::F64 => self.real().to_bits(),
             DType::F32 => (self.real() as f32).to_bits().into(),
-            DType::F16 => half::f16::from_f64(self.real()).to_bits().into(),
-            DType::BF16 => half::bf16::from_f64(self.real()).to_bits().into(),
+            DType::F16 => half::f16::from_f32(rounded_to_odd(self.real())).to_bits().into(),
+            DType::BF16 => half::bf16::from_f32(rounded_to_odd(self.real())).to_bits().into(),
             DType::I64 => self.integer(64),
             DType::I32 => u64::from(self.integer(32) as u32),
             DType::U8 => u64::from(self.integer(8) as u8),

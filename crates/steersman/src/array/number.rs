@@ -1,6 +1,6 @@
 //! Rust numbers among arrays: weak, so they take the array's element type.
 
-use steersman_core::DType;
+use steersman_core::{DType, rounded_to_odd};
 
 /// A Rust number on its way into an array. It has no element type of its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,8 +72,8 @@ impl Number {
         Some(match dtype {
             DType::F32 => u64::from((self.as_f64() as f32).to_bits()),
             DType::F64 => self.as_f64().to_bits(),
-            DType::F16 => u64::from(half::f16::from_f64(self.as_f64()).to_bits()),
-            DType::BF16 => u64::from(half::bf16::from_f64(self.as_f64()).to_bits()),
+            DType::F16 => u64::from(half::f16::from_f32(rounded_to_odd(self.as_f64())).to_bits()),
+            DType::BF16 => u64::from(half::bf16::from_f32(rounded_to_odd(self.as_f64())).to_bits()),
             DType::I32 => u64::from(i32::try_from(whole()?).ok()? as u32),
             DType::I64 => whole()? as u64,
             DType::U8 => u64::from(u8::try_from(whole()?).ok()?),
