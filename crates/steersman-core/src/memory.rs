@@ -1,0 +1,110 @@
+//! Memory of a device that is not the host: taking it, moving bytes in and out, waiting.
+//!
+//! A device family implements [`Memory`] once; runtimes and plans move operands through it and know nothing
+//! else of the device. Addresses behave like pointers: a block's first byte plus an offset inside the block
+//! is the address of that byte, and blocks never overlap.
+//!
+//! Work on a device is enqueued: a kernel's `run` may return before its result is there. What is enqueued
+//! later sees what was enqueued before; the host sees it after [`Memory::download`] or [`Memory::wait`].
+
+use crate::kernel::{Address, KernelError, Ran};
+use crate::units::Seconds;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Why no memory was to be had.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum MemoryError {
+    /// More than the limit, or than the device has.
+    #[error("{need} bytes do not fit: {in_use} of {limit} bytes are in use")]
+    Full {
+        /// Bytes asked for.
+        need: usize,
+        /// Bytes taken already.
+        in_use: usize,
+        /// The most there may be.
+        limit: usize,
+    },
+    /// One block cannot be so large on this device, whatever is free.
+    #[error("{need} bytes in one piece are more than this device takes ({most})")]
+    TooLarge {
+        /// Bytes asked for.
+        need: usize,
+        /// Bytes of the largest block.
+        most: usize,
+    },
+    /// The device is gone.
+    #[error("the device was lost: {0}")]
+    Lost(String),
+}
+
+/// Memory of one device.
+pub trait Memory: Send + Sync {
+    /// Takes a block. Its content is undefined.
+    fn take(self: Arc<Self>, bytes: usize) -> Result<Block, MemoryError>;
+
+    /// Takes a block back. Work already enqueued may still use it; what is enqueued later must not.
+    fn give_back(&self, at: Address, bytes: usize);
+
+    /// Copies bytes to the device. `from` may be reused when this returns.
+    fn upload(&self, from: &[u8], to: Address) -> Result<(), KernelError>;
+
+    /// Copies bytes to the host, after all that was enqueued before.
+    fn download(&self, from: Address, to: &mut [u8]) -> Result<(), KernelError>;
+
+    /// Returns when everything enqueued is done; says if some of it failed.
+    fn wait(&self) -> Result<(), KernelError>;
+
+    /// How long `work` takes on the device, by its own clock where it has one.
+    fn timed(
+        &self,
+        work: &mut dyn FnMut() -> Result<Ran, KernelError>,
+    ) -> Result<(Ran, Seconds), KernelError> {
+        self.wait()?;
+        let started = Instant::now();
+        let ran = work()?;
+        self.wait()?;
+        Ok((ran, started.elapsed().into()))
+    }
+
+    /// Bytes in blocks that are taken.
+    fn in_use(&self) -> usize;
+
+    /// The most bytes that may be taken, if known.
+    fn limit(&self) -> Option<usize>;
+}
+
+/// A piece of a device's memory; goes back when dropped.
+pub struct Block {
+    memory: Arc<dyn Memory>,
+    address: Address,
+    bytes: usize,
+}
+
+impl Block {
+    /// For implementers of [`Memory::take`].
+    pub fn new(memory: Arc<dyn Memory>, address: Address, bytes: usize) -> Block {
+        Block { memory, address, bytes }
+    }
+
+    /// The first byte.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// How many bytes there are.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whose it is.
+    pub fn memory(&self) -> &Arc<dyn Memory> {
+        &self.memory
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.memory.give_back(self.address, self.bytes);
+    }
+}
