@@ -32,8 +32,8 @@ pub enum DType {
 pub fn rounded_to_odd(x: f64) -> f32 {
     let near = x as f32;
     let (bits, back) = (near.to_bits(), near as f64);
-    // An exact value stays, NaN is equal to nothing and stays too.
-    let between = back < x || back > x;
+    // An exact value stays, and NaN.
+    let between = back != x && !x.is_nan();
     let away = if back.abs() < x.abs() { 1 } else { u32::MAX };
     f32::from_bits(if between && bits & 1 == 0 { bits.wrapping_add(away) } else { bits })
 }

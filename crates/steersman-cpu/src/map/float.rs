@@ -10,7 +10,7 @@ const L32: usize = 16;
 const L64: usize = 8;
 
 macro_rules! unary {
-    ($($op:ident($x:ident): $f32:expr, $f64:expr $(=> $any32:path, $any64:path)?;)+) => {
+    ($($op:ident($x:ident): $f32:expr, $f64:expr, $rows:ident $(=> $any32:path, $any64:path)?;)+) => {
         $(
             struct $op;
             impl Fun1<f32> for $op {
@@ -50,7 +50,7 @@ macro_rules! unary {
         /// Rows of a unary op on `f32`.
         pub fn unary_f32<I: Isa>(op: UnaryOp) -> Option<Rows> {
             match op {
-                $(UnaryOp::$op => Some(Rows::one::<I, f32, $op, L32>()),)+
+                $(UnaryOp::$op => Some(Rows::$rows::<I, f32, $op, L32>()),)+
                 UnaryOp::Not => None,
             }
         }
@@ -58,7 +58,7 @@ macro_rules! unary {
         /// Rows of a unary op on `f64`.
         pub fn unary_f64<I: Isa>(op: UnaryOp) -> Option<Rows> {
             match op {
-                $(UnaryOp::$op => Some(Rows::one::<I, f64, $op, L64>()),)+
+                $(UnaryOp::$op => Some(Rows::$rows::<I, f64, $op, L64>()),)+
                 UnaryOp::Not => None,
             }
         }
@@ -66,35 +66,35 @@ macro_rules! unary {
 }
 
 unary! {
-    Neg(x): -x, -x;
-    Abs(x): x.abs(), x.abs();
-    Sqrt(x): x.sqrt(), x.sqrt();
-    Sign(x): math::sign_f32::<I>(x), math::sign_f64::<I>(x);
-    Rsqrt(x): math::rsqrt_f32::<I>(x), math::rsqrt_f64::<I>(x);
-    Recip(x): math::recip_f32::<I>(x), math::recip_f64::<I>(x);
-    Exp(x): math::exp_f32::<I>(x), math::exp_f64::<I>(x);
-    Expm1(x): math::expm1_f32::<I>(x), math::expm1_f64::<I>(x);
-    Ln(x): math::ln_f32::<I>(x), math::ln_f64::<I>(x);
-    Log1p(x): math::log1p_f32::<I>(x), math::log1p_f64::<I>(x);
-    Log2(x): math::log2_f32::<I>(x), math::log2_f64::<I>(x);
-    Sin(x): math::sin_f32::<I>(x), math::sin_f64::<I>(x) => trig::sin_anywhere_f32, trig::sin_anywhere_f64;
-    Cos(x): math::cos_f32::<I>(x), math::cos_f64::<I>(x) => trig::cos_anywhere_f32, trig::cos_anywhere_f64;
-    Tan(x): math::tan_f32::<I>(x), math::tan_f64::<I>(x) => trig::tan_anywhere_f32, trig::tan_anywhere_f64;
-    Asin(x): math::asin_f32::<I>(x), math::asin_f64::<I>(x);
-    Acos(x): math::acos_f32::<I>(x), math::acos_f64::<I>(x);
-    Atan(x): math::atan_f32::<I>(x), math::atan_f64::<I>(x);
-    Sinh(x): math::sinh_f32::<I>(x), math::sinh_f64::<I>(x);
-    Cosh(x): math::cosh_f32::<I>(x), math::cosh_f64::<I>(x);
-    Tanh(x): math::tanh_f32::<I>(x), math::tanh_f64::<I>(x);
-    Sigmoid(x): math::sigmoid_f32::<I>(x), math::sigmoid_f64::<I>(x);
-    Relu(x): math::relu_f32::<I>(x), math::relu_f64::<I>(x);
-    Gelu(x): math::gelu_f32::<I>(x), math::gelu_f64::<I>(x);
-    Silu(x): math::silu_f32::<I>(x), math::silu_f64::<I>(x);
-    Erf(x): math::erf_f32::<I>(x), math::erf_f64::<I>(x);
-    Floor(x): math::floor_f32::<I>(x), math::floor_f64::<I>(x);
-    Ceil(x): math::ceil_f32::<I>(x), math::ceil_f64::<I>(x);
-    Round(x): math::round_f32::<I>(x), math::round_f64::<I>(x);
-    Trunc(x): math::trunc_f32::<I>(x), math::trunc_f64::<I>(x);
+    Neg(x): -x, -x, one;
+    Abs(x): x.abs(), x.abs(), one;
+    Sqrt(x): x.sqrt(), x.sqrt(), one;
+    Sign(x): math::sign_f32::<I>(x), math::sign_f64::<I>(x), one;
+    Rsqrt(x): math::rsqrt_f32::<I>(x), math::rsqrt_f64::<I>(x), one;
+    Recip(x): math::recip_f32::<I>(x), math::recip_f64::<I>(x), one;
+    Exp(x): math::exp_f32::<I>(x), math::exp_f64::<I>(x), one_slow;
+    Expm1(x): math::expm1_f32::<I>(x), math::expm1_f64::<I>(x), one_slow;
+    Ln(x): math::ln_f32::<I>(x), math::ln_f64::<I>(x), one_slow;
+    Log1p(x): math::log1p_f32::<I>(x), math::log1p_f64::<I>(x), one_slow;
+    Log2(x): math::log2_f32::<I>(x), math::log2_f64::<I>(x), one_slow;
+    Sin(x): math::sin_f32::<I>(x), math::sin_f64::<I>(x), one_slow => trig::sin_anywhere_f32, trig::sin_anywhere_f64;
+    Cos(x): math::cos_f32::<I>(x), math::cos_f64::<I>(x), one_slow => trig::cos_anywhere_f32, trig::cos_anywhere_f64;
+    Tan(x): math::tan_f32::<I>(x), math::tan_f64::<I>(x), one_slow => trig::tan_anywhere_f32, trig::tan_anywhere_f64;
+    Asin(x): math::asin_f32::<I>(x), math::asin_f64::<I>(x), one_slow;
+    Acos(x): math::acos_f32::<I>(x), math::acos_f64::<I>(x), one_slow;
+    Atan(x): math::atan_f32::<I>(x), math::atan_f64::<I>(x), one_slow;
+    Sinh(x): math::sinh_f32::<I>(x), math::sinh_f64::<I>(x), one_slow;
+    Cosh(x): math::cosh_f32::<I>(x), math::cosh_f64::<I>(x), one_slow;
+    Tanh(x): math::tanh_f32::<I>(x), math::tanh_f64::<I>(x), one_slow;
+    Sigmoid(x): math::sigmoid_f32::<I>(x), math::sigmoid_f64::<I>(x), one_slow;
+    Relu(x): math::relu_f32::<I>(x), math::relu_f64::<I>(x), one;
+    Gelu(x): math::gelu_f32::<I>(x), math::gelu_f64::<I>(x), one_slow;
+    Silu(x): math::silu_f32::<I>(x), math::silu_f64::<I>(x), one_slow;
+    Erf(x): math::erf_f32::<I>(x), math::erf_f64::<I>(x), one_slow;
+    Floor(x): math::floor_f32::<I>(x), math::floor_f64::<I>(x), one;
+    Ceil(x): math::ceil_f32::<I>(x), math::ceil_f64::<I>(x), one;
+    Round(x): math::round_f32::<I>(x), math::round_f64::<I>(x), one;
+    Trunc(x): math::trunc_f32::<I>(x), math::trunc_f64::<I>(x), one;
 }
 
 macro_rules! binary {

@@ -1,8 +1,9 @@
 //! Loops over consecutive elements: the only code compiled once per op, element type and instruction set.
 //!
-//! Each is a plain loop for the compiler to vectorise. What does not fill 64 bytes at the end goes
-//! through the same loop by way of padded blocks on the stack: the last seven elements of an `exp` cost
-//! one vector, not seven scalar calls.
+//! Each is a plain loop for the compiler to vectorise, over blocks of 64 bytes. What does not fill a block at
+//! the end is done by one more block that overlaps the last: seven elements of an `exp` cost one vector, not
+//! seven scalar calls. Fewer elements than a block are two overlapping smaller ones where the function is
+//! cheap, else a padded block on the stack.
 
 use crate::isa::{Body, Isa};
 use std::marker::PhantomData;
@@ -63,68 +64,140 @@ trait Loop {
         out: *mut Self::Out,
         n: usize,
     );
+    /// The same for `H` elements, without a loop.
+    ///
+    /// # Safety
+    /// As for [`run`](Loop::run).
+    unsafe fn block<I: Isa, const H: usize>(
+        a: *const Self::A,
+        b: *const Self::T,
+        c: *const Self::T,
+        out: *mut Self::Out,
+    );
 }
 
-/// A loop with its arguments, for blocks of `L` elements.
-struct Call<B, const L: usize> {
+/// A loop with its arguments, for blocks of `L` elements; `CHEAP` if smaller ones are worth their code.
+struct Call<B, const L: usize, const CHEAP: bool> {
     at: [*const u8; 3],
     out: *mut u8,
     n: usize,
     kind: PhantomData<B>,
 }
 
-impl<B: Loop, const L: usize> Body for Call<B, L> {
-    type Out = ();
+impl<B: Loop, const L: usize, const CHEAP: bool> Call<B, L, CHEAP> {
+    /// Where the arguments are, from element `i` on.
     #[inline(always)]
-    fn run<I: Isa>(self) {
-        let (mut a, mut b, mut c) =
-            (self.at[0].cast::<B::A>(), self.at[1].cast::<B::T>(), self.at[2].cast::<B::T>());
-        let mut out = self.out.cast::<B::Out>();
+    fn at(&self, i: usize) -> (*const B::A, *const B::T, *const B::T, *mut B::Out) {
+        let skip = |k: usize| if B::READS[k] { i } else { 0 };
+        (
+            self.at[0].cast::<B::A>().wrapping_add(skip(0)),
+            self.at[1].cast::<B::T>().wrapping_add(skip(1)),
+            self.at[2].cast::<B::T>().wrapping_add(skip(2)),
+            self.out.cast::<B::Out>().wrapping_add(i),
+        )
+    }
+
+    /// At least a block: all whole ones, then the last `L` elements, some of them again.
+    #[inline(always)]
+    unsafe fn many<I: Isa>(&self) {
         let rest = self.n % L;
-        let mut n = self.n - rest;
+        let mut part = (0, self.n - rest);
+        loop {
+            let (a, b, c, out) = self.at(part.0);
+            // SAFETY: the caller of the row vouches for `n` elements behind each pointer.
+            unsafe { B::run::<I>(a, b, c, out, part.1) };
+            if part.0 + part.1 == self.n {
+                break;
+            }
+            part = (self.n - L, L);
+        }
+    }
+
+    /// Between `H` and `2 H` elements.
+    #[inline(always)]
+    unsafe fn few<I: Isa, const H: usize>(&self) {
+        let (a, b, c, out) = self.at(0);
+        // SAFETY: the caller of the row vouches for `n` elements, and `n` is at least `H`.
+        unsafe { B::block::<I, H>(a, b, c, out) };
+        if self.n != H {
+            let (a, b, c, out) = self.at(self.n - H);
+            // SAFETY: as above.
+            unsafe { B::block::<I, H>(a, b, c, out) };
+        }
+    }
+
+    /// Less than a block, by way of whole ones on the stack.
+    #[inline(always)]
+    unsafe fn padded<I: Isa>(&self) {
+        let (mut a, mut b, mut c, out) = self.at(0);
         let (mut pad_a, mut pad_b, mut pad_c) =
             ([B::A::default(); L], [B::T::default(); L], [B::T::default(); L]);
         let mut pad_out = [B::Out::default(); L];
-        let mut at_end = rest == 0;
-        // Twice through one copy of the code: the whole blocks, then the padded rest.
-        // SAFETY: the caller of the row vouches for `n` elements behind each pointer; pads hold `L`.
+        // SAFETY: `n` elements behind each pointer, fewer than the pads hold.
         unsafe {
-            loop {
-                B::run::<I>(a, b, c, out, n);
-                if at_end {
-                    break;
-                }
-                at_end = true;
-                if B::READS[0] {
-                    a = pad(a.add(n), rest, &mut pad_a);
-                }
-                if B::READS[1] {
-                    b = pad(b.add(n), rest, &mut pad_b);
-                }
-                if B::READS[2] {
-                    c = pad(c.add(n), rest, &mut pad_c);
-                }
-                out = pad_out.as_mut_ptr();
-                n = L;
+            if B::READS[0] {
+                copy(a, pad_a.as_mut_ptr(), self.n);
+                a = pad_a.as_ptr();
             }
-            if rest != 0 {
-                let end = self.out.cast::<B::Out>().add(self.n - rest).cast::<u8>();
-                end.copy_from_nonoverlapping(pad_out.as_ptr().cast(), rest * size_of::<B::Out>());
+            if B::READS[1] {
+                copy(b, pad_b.as_mut_ptr(), self.n);
+                b = pad_b.as_ptr();
+            }
+            if B::READS[2] {
+                copy(c, pad_c.as_mut_ptr(), self.n);
+                c = pad_c.as_ptr();
+            }
+            B::run::<I>(a, b, c, pad_out.as_mut_ptr(), L);
+            copy(pad_out.as_ptr(), out, self.n);
+        }
+    }
+}
+
+impl<B: Loop, const L: usize, const CHEAP: bool> Body for Call<B, L, CHEAP> {
+    type Out = ();
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        // SAFETY: the caller of the row vouches for `n` elements behind each pointer.
+        unsafe {
+            match self.n {
+                0 => {}
+                n if n >= L => self.many::<I>(),
+                _ if !CHEAP => self.padded::<I>(),
+                n if L > 32 && n >= 32 => self.few::<I, 32>(),
+                n if L > 16 && n >= 16 => self.few::<I, 16>(),
+                n if L > 8 && n >= 8 => self.few::<I, 8>(),
+                n if n >= 4 => self.few::<I, 4>(),
+                n if n >= 2 => self.few::<I, 2>(),
+                _ => self.few::<I, 1>(),
             }
         }
     }
 }
 
-/// Moves `n` elements into a block.
+/// Copies fewer bytes than a block has, without a call: two pieces that overlap.
 #[inline(always)]
-unsafe fn pad<T, const L: usize>(from: *const T, n: usize, to: &mut [T; L]) -> *const T {
-    // SAFETY: `n` is below `L`; bytes, since elements may lie anywhere.
-    unsafe { to.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from.cast(), n * size_of::<T>()) };
-    to.as_ptr()
+unsafe fn copy<T>(from: *const T, to: *mut T, n: usize) {
+    let bytes = n * size_of::<T>();
+    let (from, to) = (from.cast::<u8>(), to.cast::<u8>());
+    macro_rules! pieces {
+        ($($size:literal)+) => {
+            $(if bytes >= $size {
+                // SAFETY: `n` elements on both sides, by the caller.
+                unsafe {
+                    let head = from.cast::<[u8; $size]>().read_unaligned();
+                    let tail = from.add(bytes - $size).cast::<[u8; $size]>().read_unaligned();
+                    to.cast::<[u8; $size]>().write_unaligned(head);
+                    to.add(bytes - $size).cast::<[u8; $size]>().write_unaligned(tail);
+                }
+                return;
+            })+
+        };
+    }
+    pieces!(32 16 8 4 2 1);
 }
 
 /// The row function of a loop.
-unsafe fn row<I: Isa, B: Loop, const L: usize>(
+unsafe fn row<I: Isa, B: Loop, const L: usize, const CHEAP: bool>(
     a: *const u8,
     b: *const u8,
     c: *const u8,
@@ -132,7 +205,7 @@ unsafe fn row<I: Isa, B: Loop, const L: usize>(
     n: usize,
 ) {
     // SAFETY: kernels are only made for levels the CPU has.
-    unsafe { I::LEVEL.dispatch_unchecked(Call::<B, L> { at: [a, b, c], out, n, kind: PhantomData }) }
+    unsafe { I::LEVEL.dispatch_unchecked(Call::<B, L, CHEAP> { at: [a, b, c], out, n, kind: PhantomData }) }
 }
 
 struct Each1<T, F>(PhantomData<(T, F)>);
@@ -167,6 +240,18 @@ impl<T: Copy + Default, F: Fun1<T>> Loop for Each1<T, F> {
                 }
             }
             from = end;
+        }
+    }
+    #[inline(always)]
+    unsafe fn block<I: Isa, const H: usize>(a: *const T, _: *const T, _: *const T, out: *mut T) {
+        // SAFETY: `H` elements behind each, by the caller.
+        unsafe {
+            let x = a.cast::<[T; H]>().read_unaligned();
+            let mut y = [T::default(); H];
+            for i in 0..H {
+                y[i] = F::apply::<I>(x[i]);
+            }
+            out.cast::<[T; H]>().write_unaligned(y);
         }
     }
 }
@@ -205,6 +290,19 @@ impl<T: Copy + Default, F: Fun2<T>, const A: bool, const B: bool> Loop for Each2
             }
         }
     }
+    #[inline(always)]
+    unsafe fn block<I: Isa, const H: usize>(a: *const T, b: *const T, _: *const T, out: *mut F::Out) {
+        // SAFETY: `H` elements behind each, or the one there is, by the caller.
+        unsafe {
+            let x = if A { a.cast::<[T; H]>().read_unaligned() } else { [a.read_unaligned(); H] };
+            let y = if B { b.cast::<[T; H]>().read_unaligned() } else { [b.read_unaligned(); H] };
+            let mut z = [F::Out::default(); H];
+            for i in 0..H {
+                z[i] = F::apply::<I>(x[i], y[i]);
+            }
+            out.cast::<[F::Out; H]>().write_unaligned(z);
+        }
+    }
 }
 
 struct Each3<T, F>(PhantomData<(T, F)>);
@@ -225,6 +323,20 @@ impl<T: Copy + Default, F: Fun3<T>> Loop for Each3<T, F> {
             }
         }
     }
+    #[inline(always)]
+    unsafe fn block<I: Isa, const H: usize>(a: *const F::First, b: *const T, c: *const T, out: *mut T) {
+        // SAFETY: `H` elements behind each, by the caller.
+        unsafe {
+            let x = a.cast::<[F::First; H]>().read_unaligned();
+            let y = b.cast::<[T; H]>().read_unaligned();
+            let z = c.cast::<[T; H]>().read_unaligned();
+            let mut r = [T::default(); H];
+            for i in 0..H {
+                r[i] = F::apply::<I>(x[i], y[i], z[i]);
+            }
+            out.cast::<[T; H]>().write_unaligned(r);
+        }
+    }
 }
 
 /// The row functions of one op.
@@ -239,28 +351,34 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Rows of a function of one element.
+    /// Rows of a cheap function of one element.
     pub fn one<I: Isa, T: Copy + Default, F: Fun1<T>, const L: usize>() -> Rows {
-        Rows { each: row::<I, Each1<T, F>, L>, second_same: None, first_same: None }
+        const { assert!(!F::PARTIAL, "blocks do not look for what a function does not cover") };
+        Rows { each: row::<I, Each1<T, F>, L, true>, second_same: None, first_same: None }
+    }
+
+    /// Rows of a function of one element that takes far longer than reading it.
+    pub fn one_slow<I: Isa, T: Copy + Default, F: Fun1<T>, const L: usize>() -> Rows {
+        Rows { each: row::<I, Each1<T, F>, L, false>, second_same: None, first_same: None }
     }
 
     /// Rows of a cheap function of two elements: with a form of its own for an argument that stays the
     /// same, since reading it again and again from a buffer would show.
     pub fn two<I: Isa, T: Copy + Default, F: Fun2<T>, const L: usize>() -> Rows {
         Rows {
-            second_same: Some(row::<I, Each2<T, F, true, false>, L>),
-            first_same: Some(row::<I, Each2<T, F, false, true>, L>),
-            ..Rows::two_slow::<I, T, F, L>()
+            second_same: Some(row::<I, Each2<T, F, true, false>, L, true>),
+            first_same: Some(row::<I, Each2<T, F, false, true>, L, true>),
+            each: row::<I, Each2<T, F, true, true>, L, true>,
         }
     }
 
     /// Rows of a function of two elements that takes far longer than reading them.
     pub fn two_slow<I: Isa, T: Copy + Default, F: Fun2<T>, const L: usize>() -> Rows {
-        Rows { each: row::<I, Each2<T, F, true, true>, L>, second_same: None, first_same: None }
+        Rows { each: row::<I, Each2<T, F, true, true>, L, false>, second_same: None, first_same: None }
     }
 
     /// Rows of a function of three elements.
     pub fn three<I: Isa, T: Copy + Default, F: Fun3<T>, const L: usize>() -> Rows {
-        Rows { each: row::<I, Each3<T, F>, L>, second_same: None, first_same: None }
+        Rows { each: row::<I, Each3<T, F>, L, true>, second_same: None, first_same: None }
     }
 }
