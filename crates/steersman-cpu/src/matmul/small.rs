@@ -16,6 +16,9 @@ const STREAMS: usize = 12;
 /// Rows of `c` up to which updating it again and again costs less than copying `b`.
 const FEW_ROWS: usize = 32;
 
+/// Rows of `c` up to which a strip of one vector is as slow as one of two.
+const WAITING_ROWS: usize = 4;
+
 /// Computes `c = a · b` with no packing where `b` is near and its rows are contiguous, or where one
 /// operand is only a few lines; otherwise `b` is copied strip by strip into the thread's scratch. Right
 /// for every size, good for small ones.
@@ -30,7 +33,7 @@ pub unsafe fn small<T: Float>(level: Level, g: &Gemm<T>) {
         let large = g.k * g.n * size_of::<T>() > LARGE_B;
         if g.k == 0 {
             g.zero_c();
-        } else if Few::suits(kernels, g) {
+        } else if let Some(kernels) = few(kernels, g) {
             Few::multiply(kernels, g);
         } else if g.b_cs == 1 && (!large || g.m <= FEW_ROWS) {
             direct(kernels, g, large);
@@ -38,6 +41,12 @@ pub unsafe fn small<T: Float>(level: Level, g: &Gemm<T>) {
             Scratch::with_local(|scratch| by_strips(kernels, g, scratch));
         }
     }
+}
+
+/// The kernels for a product of long lines with a few, if it is one: lines too short for whole vectors may be
+/// long enough for halves.
+fn few<'a, T: Float>(kernels: &'a Kernels<T>, g: &Gemm<T>) -> Option<&'a Kernels<T>> {
+    std::iter::once(kernels).chain(kernels.half).find(|kernels| Few::suits(kernels, g))
 }
 
 /// Whether rows of `a` fall on each other in the first-level cache: its ways lie 4 KiB apart.
@@ -60,12 +69,13 @@ fn strip_vectors<T>(kernels: &Kernels<T>, rows: usize, left: usize, aliased: boo
     }
 }
 
-/// The kernels for the last columns and how many those are: none unless half a vector holds them.
+/// The kernels for the last columns and how many those are: none unless half a vector holds them. A few rows
+/// wait for their sums, not for multipliers: there the last columns go along with the others.
 #[inline(always)]
-fn half_vector<T>(kernels: &Kernels<T>, n: usize) -> (&Kernels<T>, usize) {
+fn half_vector<T>(kernels: &Kernels<T>, rows: usize, n: usize) -> (&Kernels<T>, usize) {
     let tail = n % kernels.lanes;
     match kernels.half {
-        Some(half) if tail <= half.lanes => (half, tail),
+        Some(half) if tail <= half.lanes && (rows > WAITING_ROWS || n <= half.lanes) => (half, tail),
         _ => (kernels, 0),
     }
 }
@@ -91,7 +101,7 @@ unsafe fn direct<T: Float>(kernels: &Kernels<T>, g: &Gemm<T>, large: bool) {
                 stream: false,
                 fetch_c: false,
             };
-            let (half, last) = half_vector(kernels, g.n);
+            let (half, last) = half_vector(kernels, g.m, g.n);
             let mut columns = g.n - last;
             if large {
                 let width = kernels.ahead_vectors * kernels.lanes;
