@@ -174,6 +174,11 @@ pub trait Kernel: Send + Sync {
     /// Whether it is about this op at all; what it then cannot take, `supports` refuses with a reason.
     fn handles(&self, op: Op) -> bool;
 
+    /// The custom op it is about, if it is one.
+    fn function(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Raised whenever its code changes enough to change its speed: older measurements then only hint.
     fn revision(&self) -> u32 {
         1

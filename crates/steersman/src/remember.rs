@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 use steersman_core::cost::{CellKey, Knowledge, Machine};
+
 use steersman_core::guard::Offence;
 use steersman_core::op::FUSED;
 use steersman_core::wisdom::{Batch, Cell, DeviceRow, MetaRow, QuarantineRow, Snapshot, Wisdom};
-use steersman_core::{DType, DeviceId, Engine, Layout, Op, OpClass, Params, Variant};
+use steersman_core::{DType, DeviceId, Engine, Layout, Op, OpClass, Params, Remembered};
 
 /// Marks the pool of a class among cells.
 const POOL: &str = "*";
-/// Older code or an older driver: its data has a tenth of the say.
-const FADE: f64 = 0.1;
 
 const LAYOUTS: [(Layout, &str); 3] =
     [(Layout::Contiguous, "contiguous"), (Layout::Broadcast, "broadcast"), (Layout::Strided, "strided")];
@@ -39,16 +38,9 @@ pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &S
     if let Some(machine) = machine {
         engine.set_machine(device, machine);
     }
+    engine.recall(snapshot.cells.iter().filter_map(|cell| Some((cell.kernel.as_str(), remembered(cell)?))));
     let kernels: HashMap<&str, (u16, u32)> =
         engine.registry().iter().map(|(i, k)| (k.name(), (i, k.revision()))).collect();
-    engine.with_model_mut(|model| {
-        for cell in &snapshot.cells {
-            let Some(&(kernel, revision)) = kernels.get(cell.kernel.as_str()) else { continue };
-            let Some(key) = key_of(cell, kernel) else { continue };
-            let Some(known) = Knowledge::from_bytes(&cell.payload) else { continue };
-            model.restore(key, if cell.revision == revision { known } else { known.faded(FADE) });
-        }
-    });
     for q in &snapshot.quarantine {
         // A kernel whose code changed since gets another chance.
         if let Some(&(kernel, revision)) = kernels.get(q.kernel.as_str())
@@ -80,21 +72,16 @@ fn op_text(key: &CellKey) -> String {
     }
 }
 
-fn key_of(cell: &Cell, kernel: u16) -> Option<CellKey> {
+fn remembered(cell: &Cell) -> Option<Remembered> {
     let (class, op) = cell.op.split_once('/')?;
-    let class = by_name(&CLASSES, class)?;
-    let op = match (op, class) {
-        (POOL, _) => None,
-        // A name of the op's class: `max` is both a binary op and a reduction.
-        (_, OpClass::Reduce) => Some(steersman_core::ReduceOp::ALL.iter().find(|r| r.name() == op)?.name()),
-        _ => Some(op_name(op)?),
-    };
-    Some(CellKey {
-        variant: Variant { kernel, params: Params { threads: cell.threads, variant: cell.variant } },
-        op,
-        class,
+    Some(Remembered {
+        revision: cell.revision,
+        params: Params { threads: cell.threads, variant: cell.variant },
+        op: (op != POOL).then(|| op.to_string()),
+        class: by_name(&CLASSES, class)?,
         dtype: cell.dtype.parse().ok()?,
         layout: by_name(&LAYOUTS, &cell.layout)?,
+        knowledge: Knowledge::from_bytes(&cell.payload)?,
     })
 }
 

@@ -13,16 +13,24 @@
 //! assert!((p.seconds / 4.08e-6 - 1.0).abs() < 0.05);
 //! ```
 
+mod coordinates;
 mod estimate;
+mod history;
+mod key;
+mod knowledge;
 mod local;
 mod machine;
 mod model;
 mod regress;
 mod terms;
 
+pub use coordinates::coordinates;
 pub use estimate::{Estimate, Evidence, Source, normal_cdf};
+pub use history::History;
+pub use key::{CellKey, Subject, Variant};
+pub use knowledge::Knowledge;
 pub use local::{Coordinates, Corners, Correction, Local, Mix};
 pub use machine::{Level, Machine, Rates, Traffic};
-pub use model::{CellKey, History, Knowledge, Model, Subject, Variant, coordinates};
+pub use model::Model;
 pub use regress::{Belief, Fit, Prediction, Stats, t90};
 pub use terms::{MAX_TERMS, Terms};

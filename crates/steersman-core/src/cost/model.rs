@@ -5,110 +5,18 @@
 //! on a regression stays, and every sample refines the local corrections around it.
 
 use super::estimate::{Estimate, Evidence, Source};
-use super::local::{Coordinates, Corners, Local, Mix};
+use super::history::History;
+use super::key::{CellKey, Subject, Variant};
+use super::knowledge::Knowledge;
+use super::local::{Corners, Local, Mix};
 use super::regress::{Belief, Fit, Stats, t90};
 use super::terms::Terms;
-use crate::dtype::DType;
-use crate::kernel::Params;
 use crate::op::OpClass;
 use crate::units::Seconds;
-use crate::workload::{Layout, Workload};
+use crate::workload::Workload;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::OnceLock;
-
-/// One kernel with one parameter point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Variant {
-    /// Kernel by registry index.
-    pub kernel: u16,
-    /// Its parameters.
-    pub params: Params,
-}
-
-/// Which regression a workload's samples go to.
-#[derive(Clone, Copy, Debug, Eq)]
-pub struct CellKey {
-    /// Kernel and parameters.
-    pub variant: Variant,
-    /// The op by name (attributes aside), or `None` for the pool of a class.
-    pub op: Option<&'static str>,
-    /// The op's class.
-    pub class: OpClass,
-    /// Element type.
-    pub dtype: DType,
-    /// Layout of the operands.
-    pub layout: Layout,
-}
-
-/// Names mostly are the same piece of memory: comparing letters took as long as finding the cell.
-impl PartialEq for CellKey {
-    fn eq(&self, other: &CellKey) -> bool {
-        let same_name = match (self.op, other.op) {
-            (Some(a), Some(b)) => std::ptr::eq(a, b) || a == b,
-            (a, b) => a.is_none() && b.is_none(),
-        };
-        let rest = |k: &CellKey| (k.variant, k.class, k.dtype, k.layout);
-        rest(self) == rest(other) && same_name
-    }
-}
-
-/// In two words: names are told apart by length and a few letters, and by equality where that is not enough.
-impl std::hash::Hash for CellKey {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        let p = self.variant.params;
-        let name = self.op.unwrap_or("").as_bytes();
-        let letter = |i: usize| u64::from(name.get(i).copied().unwrap_or(0));
-        state.write_u64(
-            u64::from(self.variant.kernel) | u64::from(p.threads) << 16 | u64::from(p.variant) << 32,
-        );
-        state.write_u64(
-            self.class as u64
-                | (self.dtype as u64) << 8
-                | (self.layout as u64) << 16
-                | (name.len() as u64) << 24
-                | letter(0) << 32
-                | letter(1) << 40
-                | letter(2) << 48
-                | letter(name.len().saturating_sub(1)) << 56,
-        );
-    }
-}
-
-/// What the model needs of a workload, worked out once for all its candidates.
-#[derive(Clone, Debug)]
-pub struct Subject {
-    op: &'static str,
-    class: OpClass,
-    dtype: DType,
-    layout: Layout,
-    at: Corners,
-    /// The workload's hash, for its history.
-    pub hash: u64,
-}
-
-impl Subject {
-    /// Of this workload, whose key hashes to this.
-    pub fn of(w: &Workload, hash: u64) -> Subject {
-        let at = Corners::around(&coordinates(w));
-        Subject { op: w.op().name(), class: w.class(), dtype: w.dtype(), layout: w.layout(), at, hash }
-    }
-
-    fn cell(&self, variant: Variant) -> CellKey {
-        CellKey { variant, op: Some(self.op), class: self.class, dtype: self.dtype, layout: self.layout }
-    }
-}
-
-impl CellKey {
-    /// The cell of this variant for this workload.
-    pub fn of(variant: Variant, w: &Workload) -> CellKey {
-        Subject::of(w, 0).cell(variant)
-    }
-
-    fn pool(self) -> CellKey {
-        CellKey { op: None, ..self }
-    }
-}
 
 /// Fitted when first asked for: a remembered machine has thousands of cells and needs a few.
 #[derive(Debug, Default)]
@@ -149,35 +57,6 @@ struct Sample {
 const SAMPLES: usize = 200_000;
 /// Samples a regression needs before it can be settled.
 const SETTLED_FROM: u64 = 3;
-
-/// Running mean and variance of ln t for one exact workload and variant.
-#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub struct History {
-    /// Runs seen.
-    pub n: u64,
-    /// Mean of ln seconds.
-    pub mean: f64,
-    /// Sum of squared deviations.
-    pub m2: f64,
-}
-
-impl History {
-    fn add(&mut self, ln: f64) {
-        // A sliding memory of 64 runs: rates drift.
-        self.n += 1;
-        let n = self.n.min(64) as f64;
-        let delta = ln - self.mean;
-        self.mean += delta / n;
-        self.m2 = self.m2 * if self.n > 64 { 63.0 / 64.0 } else { 1.0 } + delta * (ln - self.mean);
-    }
-
-    /// Variance of the mean, with a floor: 1.5% between runs of one process is never averaged away.
-    fn variance(&self) -> f64 {
-        let n = self.n.min(64) as f64;
-        let one = if self.n > 1 { (self.m2 / (n - 1.0)).max(4e-4) } else { 0.01 };
-        one / n + 2.25e-4
-    }
-}
 
 /// A prediction is never surer than 1.5%: runs of one process differ from those of the next by that much.
 const FLOOR: f64 = 2.25e-4;
@@ -396,78 +275,6 @@ impl Model {
         self.samples.clear();
         self.cells.clear();
         self.history.clear();
-    }
-}
-
-/// What one cell knows, for wisdom.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Knowledge {
-    /// The regression's statistics.
-    pub stats: Stats,
-    /// Local corrections.
-    pub local: Local,
-    /// Whether the regression is settled.
-    pub settled: bool,
-}
-
-impl Knowledge {
-    /// As bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let stats = self.stats.to_bytes();
-        let mut out = vec![u8::from(self.settled)];
-        out.extend((stats.len() as u32).to_le_bytes());
-        out.extend(stats);
-        out.extend(self.local.to_bytes());
-        out
-    }
-
-    /// From [`Knowledge::to_bytes`]; `None` if they are not that.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Knowledge> {
-        let (&settled, rest) = bytes.split_first()?;
-        let (len, rest) = rest.split_first_chunk::<4>()?;
-        let (stats, local) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-        let (stats, local) = (Stats::from_bytes(stats)?, Local::from_bytes(local)?);
-        (settled <= 1).then_some(Knowledge { stats, local, settled: settled == 1 })
-    }
-
-    /// The same with less say: for data of an older driver or kernel revision.
-    pub fn faded(self, keep: f64) -> Knowledge {
-        Knowledge { stats: self.stats.faded(keep), local: Local::default(), settled: false }
-    }
-}
-
-/// Where a workload lies among others of its op: logs of the sizes its time depends on.
-pub fn coordinates(w: &Workload) -> Coordinates {
-    let ln = |n: usize| (n.max(1) as f64).ln();
-    match w.class() {
-        OpClass::MatMul => w.matmul_dims().map_or([0.0; 3], |(b, m, k, n)| [ln(b * m), ln(k), ln(n)]),
-        OpClass::Reduce => match w.reduce_dims() {
-            Some((outer, reduced, inner)) => [ln(outer), ln(reduced), ln(inner)],
-            None => [ln(w.inputs()[0].elements()), 0.0, 0.0],
-        },
-        OpClass::Custom => {
-            let dims = &w.inputs()[0].dims;
-            std::array::from_fn(|i| dims.get(i).map_or(0.0, |d| ln(*d)))
-        }
-        OpClass::Move | OpClass::Conv => {
-            let dims = &w.inputs()[0].dims;
-            let last = dims.last().copied().unwrap_or(1);
-            [ln(w.inputs()[0].elements() / last.max(1)), ln(last), 0.0]
-        }
-        // Groups of one size differ by how much they do with an element.
-        OpClass::Fused => {
-            let flops = w.expr().map_or(1.0, |e| e.flops());
-            let last = w.dims().last().copied().unwrap_or(1);
-            let rows = if w.layout() == Layout::Contiguous { 0.0 } else { ln(last) };
-            [ln(w.dims().iter().product()), flops.max(1.0).ln(), rows]
-        }
-        OpClass::Unary | OpClass::Binary | OpClass::Ternary if w.layout() == Layout::Contiguous => {
-            [ln(w.output().elements()), 0.0, 0.0]
-        }
-        OpClass::Unary | OpClass::Binary | OpClass::Ternary => {
-            let last = w.output().dims.last().copied().unwrap_or(1);
-            [ln(w.output().elements()), ln(last), 0.0]
-        }
     }
 }
 

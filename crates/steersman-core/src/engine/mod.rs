@@ -7,9 +7,11 @@
 mod decide;
 mod explain;
 mod observe;
+mod recall;
 mod survey;
 
 pub use observe::Observed;
+pub use recall::Remembered;
 
 use crate::cost::{Machine, Mix, Model};
 use crate::device::{Device, DeviceId};
@@ -108,6 +110,8 @@ pub struct Engine {
     observations: AtomicU64,
     guard: Guard,
     random: AtomicU64,
+    /// What is remembered of kernels that are not registered, by name.
+    absent: Mutex<HashMap<String, Vec<Remembered>>>,
 }
 
 static NEXT_ENGINE: AtomicU64 = AtomicU64::new(1);
@@ -148,6 +152,7 @@ impl Engine {
             observations: AtomicU64::new(0),
             guard: Guard::default(),
             random: AtomicU64::new(0x2545_F491_4F6C_DD1D),
+            absent: Mutex::default(),
         }
     }
 
@@ -159,9 +164,10 @@ impl Engine {
         DeviceId(devices.len() as u16 - 1)
     }
 
-    /// Adds a kernel. Built-in and custom ones are candidates alike.
+    /// Adds a kernel. Built-in and custom ones are candidates alike; what is remembered of it is known at once.
     pub fn register(&self, kernel: Arc<dyn Kernel>) -> Result<u16, RegistryError> {
         let index = self.registry.register(kernel)?;
+        self.recall_for(index);
         self.invalidate();
         Ok(index)
     }

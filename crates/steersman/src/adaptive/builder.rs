@@ -41,6 +41,7 @@ pub struct Builder<A: ?Sized + 'static, R, M: Access<A>> {
     engine: Arc<Engine>,
     variants: Vec<(String, u16, Run<A, R, M>)>,
     sizes: (usize, Measure<A>),
+    revision: u32,
     keep: Option<Keep<A>>,
     check_argument: Option<Agree<A>>,
     check_result: Option<Agree<R>>,
@@ -116,6 +117,7 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Builder<A, R, M> {
             engine: engine.clone(),
             variants: Vec::new(),
             sizes: (1, Box::new(|_| Sizes::new(&[1]))),
+            revision: 1,
             keep: None,
             check_argument: None,
             check_result: None,
@@ -138,6 +140,13 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Builder<A, R, M> {
         self
     }
 
+    /// Which version of the code this is (1 without it). On an engine that remembers (a runtime's), another
+    /// number than last time turns what was learned then into a hint.
+    pub fn revision(mut self, revision: u32) -> Self {
+        self.revision = revision;
+        self
+    }
+
     /// Registers every variant with the engine, as `function/variant`.
     pub fn build(self) -> Result<Adaptive<A, R, M>, BuildError> {
         if self.variants.is_empty() {
@@ -153,7 +162,14 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Builder<A, R, M> {
         for (place, (name, threads, run)) in self.variants.into_iter().enumerate() {
             let params = Params::threads(threads.max(1).into());
             let full = format!("{}/{name}", self.name);
-            let kernel = VariantKernel { name: full, function: self.name, device, params, place };
+            let kernel = VariantKernel {
+                name: full,
+                function: self.name,
+                device,
+                params,
+                place,
+                revision: self.revision,
+            };
             let kernel = self.engine.register(Arc::new(kernel))?;
             variants.push(Variant { name, kernel, params, run, runs: AtomicU32::new(0) });
         }

@@ -19,6 +19,7 @@ pub(super) struct VariantKernel {
     pub params: Params,
     /// Place in the caller's order.
     pub place: usize,
+    pub revision: u32,
 }
 
 impl Kernel for VariantKernel {
@@ -32,6 +33,14 @@ impl Kernel for VariantKernel {
 
     fn handles(&self, op: Op) -> bool {
         op == Op::Custom(self.function)
+    }
+
+    fn function(&self) -> Option<&'static str> {
+        Some(self.function)
+    }
+
+    fn revision(&self) -> u32 {
+        self.revision
     }
 
     fn supports(&self, _w: &Workload) -> Result<(), Refusal> {

@@ -47,6 +47,9 @@
 //! this may lose is bounded by the engine's exploration budget. [`Adaptive::calibrate`] learns ahead, on
 //! inputs of its own.
 //!
+//! On a runtime's engine ([`Runtime::engine`](crate::Runtime::engine)) what is learned is kept with everything
+//! else, and the next process knows it from the start.
+//!
 //! A variant that panics is not chosen again. If the argument can be brought back (it was only read, or
 //! [`Builder::cloning`] kept a copy), another variant redoes the call; otherwise the panic goes on to the
 //! caller.

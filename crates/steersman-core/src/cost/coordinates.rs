@@ -1,0 +1,40 @@
+//! Where workloads lie among others of their op.
+
+use super::local::Coordinates;
+use crate::op::OpClass;
+use crate::workload::{Layout, Workload};
+
+/// Where a workload lies among others of its op: logs of the sizes its time depends on.
+pub fn coordinates(w: &Workload) -> Coordinates {
+    let ln = |n: usize| (n.max(1) as f64).ln();
+    match w.class() {
+        OpClass::MatMul => w.matmul_dims().map_or([0.0; 3], |(b, m, k, n)| [ln(b * m), ln(k), ln(n)]),
+        OpClass::Reduce => match w.reduce_dims() {
+            Some((outer, reduced, inner)) => [ln(outer), ln(reduced), ln(inner)],
+            None => [ln(w.inputs()[0].elements()), 0.0, 0.0],
+        },
+        OpClass::Custom => {
+            let dims = &w.inputs()[0].dims;
+            std::array::from_fn(|i| dims.get(i).map_or(0.0, |d| ln(*d)))
+        }
+        OpClass::Move | OpClass::Conv => {
+            let dims = &w.inputs()[0].dims;
+            let last = dims.last().copied().unwrap_or(1);
+            [ln(w.inputs()[0].elements() / last.max(1)), ln(last), 0.0]
+        }
+        // Groups of one size differ by how much they do with an element.
+        OpClass::Fused => {
+            let flops = w.expr().map_or(1.0, |e| e.flops());
+            let last = w.dims().last().copied().unwrap_or(1);
+            let rows = if w.layout() == Layout::Contiguous { 0.0 } else { ln(last) };
+            [ln(w.dims().iter().product()), flops.max(1.0).ln(), rows]
+        }
+        OpClass::Unary | OpClass::Binary | OpClass::Ternary if w.layout() == Layout::Contiguous => {
+            [ln(w.output().elements()), 0.0, 0.0]
+        }
+        OpClass::Unary | OpClass::Binary | OpClass::Ternary => {
+            let last = w.output().dims.last().copied().unwrap_or(1);
+            [ln(w.output().elements()), ln(last), 0.0]
+        }
+    }
+}

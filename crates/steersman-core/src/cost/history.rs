@@ -1,0 +1,30 @@
+//! What was measured of one exact workload.
+
+/// Running mean and variance of ln t for one exact workload and variant.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct History {
+    /// Runs seen.
+    pub n: u64,
+    /// Mean of ln seconds.
+    pub mean: f64,
+    /// Sum of squared deviations.
+    pub m2: f64,
+}
+
+impl History {
+    pub(super) fn add(&mut self, ln: f64) {
+        // A sliding memory of 64 runs: rates drift.
+        self.n += 1;
+        let n = self.n.min(64) as f64;
+        let delta = ln - self.mean;
+        self.mean += delta / n;
+        self.m2 = self.m2 * if self.n > 64 { 63.0 / 64.0 } else { 1.0 } + delta * (ln - self.mean);
+    }
+
+    /// Variance of the mean, with a floor: 1.5% between runs of one process is never averaged away.
+    pub(super) fn variance(&self) -> f64 {
+        let n = self.n.min(64) as f64;
+        let one = if self.n > 1 { (self.m2 / (n - 1.0)).max(4e-4) } else { 0.01 };
+        one / n + 2.25e-4
+    }
+}
