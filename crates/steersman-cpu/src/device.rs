@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::memory::MemoryPool;
 use crate::probe::{self, Probes, Store};
 use crate::threads::{Calm, Team};
-use crate::{fused, isa, map, matmul, moves, reduce};
+use crate::{conv, fused, isa, map, matmul, moves, reduce};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +68,7 @@ impl Cpu {
         all.extend(reduce::kernels(&ctx));
         all.extend(moves::kernels(&ctx));
         all.extend(fused::kernels(&ctx));
+        all.extend(conv::kernels(&ctx));
         all.extend(matmul::candidates::kernels(&ctx, blas));
         all
     }

@@ -15,6 +15,7 @@
 //! ```
 
 pub mod context;
+pub mod conv;
 pub mod device;
 pub mod fused;
 pub mod host;

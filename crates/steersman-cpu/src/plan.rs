@@ -12,6 +12,7 @@ pub fn workloads(quick: bool) -> Vec<Wanted> {
     reductions(&mut all, quick);
     products(&mut all, quick);
     transposes(&mut all, quick);
+    convolutions(&mut all, quick);
     groups(&mut all, quick);
     all
 }
@@ -172,6 +173,25 @@ fn transposes(all: &mut Vec<Wanted>, quick: bool) {
         }
         for &n in SIZES.iter().step_by(if quick { 4 } else { 2 }) {
             push(all, 0.5, Op::Copy, dtype, &[&[n]]);
+        }
+    }
+}
+
+fn convolutions(all: &mut Vec<Wanted>, quick: bool) {
+    let channels: &[usize] = if quick { &[3, 40] } else { &[1, 3, 11, 40, 150] };
+    let edges: &[usize] = if quick { &[13, 60] } else { &[5, 13, 29, 60, 130] };
+    for (i, &c) in channels.iter().enumerate() {
+        for (j, &edge) in edges.iter().enumerate() {
+            for (k, &filters) in channels.iter().enumerate() {
+                let taps = [3, 1, 5][(i + j + k) % 3];
+                let stride = if (j + k) % 4 == 3 { 2 } else { 1 };
+                let op = Op::Conv2d { stride, pad: taps as u16 / 2 };
+                // A product's worth of work each: the larger ones cost too much to learn a rare op by.
+                if (c * filters * taps * taps * edge * edge) as f64 <= 3e7 {
+                    let dtype = if !quick && (i + k) % 3 == 2 { DType::F64 } else { DType::F32 };
+                    push(all, 1.0, op, dtype, &[&[1, c, edge, edge], &[filters, c, taps, taps]]);
+                }
+            }
         }
     }
 }

@@ -17,7 +17,13 @@ pub fn coordinates(w: &Workload) -> Coordinates {
             let dims = &w.inputs()[0].dims;
             std::array::from_fn(|i| dims.get(i).map_or(0.0, |d| ln(*d)))
         }
-        OpClass::Move | OpClass::Conv => {
+        // As the product it amounts to: positions, depth, filters.
+        OpClass::Conv => {
+            let (image, filter, out) = (&w.inputs()[0].dims, &w.inputs()[1].dims, &w.output().dims);
+            let depth = filter[1..].iter().product();
+            [ln(image[0] * out[2] * out[3]), ln(depth), ln(filter[0])]
+        }
+        OpClass::Move => {
             let dims = &w.inputs()[0].dims;
             let last = dims.last().copied().unwrap_or(1);
             [ln(w.inputs()[0].elements() / last.max(1)), ln(last), 0.0]

@@ -113,10 +113,15 @@ impl Memory {
 
     /// Memory for an operand with random elements; bytes between them are marks.
     pub fn random(o: &Operand, random: &mut Random) -> Memory {
+        Memory::filled(o, || random.element(o.dtype))
+    }
+
+    /// Memory for an operand with elements of these bits, in logical order.
+    pub fn filled(o: &Operand, mut element: impl FnMut() -> u64) -> Memory {
         let mut memory = Memory::marked(o);
         let offsets: Vec<isize> = offsets(o).collect();
         for offset in offsets {
-            let bits = random.element(o.dtype).to_le_bytes();
+            let bits = element().to_le_bytes();
             let at = memory.byte(o, offset);
             memory.bytes_mut()[at..at + o.dtype.size()].copy_from_slice(&bits[..o.dtype.size()]);
         }

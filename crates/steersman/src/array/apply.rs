@@ -38,7 +38,7 @@ impl Runtime {
             return Err(ArrayError::MixedRuntimes { op: name });
         }
         Ok(match (op, operands) {
-            (Op::Conv2d { .. } | Op::Custom(_) | Op::Fused(_), _) => {
+            (Op::Custom(_) | Op::Fused(_), _) => {
                 return Err(ArrayError::NotForArrays { op: name });
             }
             (Op::Unary(u), [x]) => array(name, x)?.unary(u),
@@ -47,6 +47,7 @@ impl Runtime {
             (Op::Transpose { perm }, [x]) if perm.rank() == 0 => array(name, x)?.t(),
             (Op::Transpose { perm }, [x]) => array(name, x)?.permute(&perm.iter().collect::<Vec<_>>()),
             (Op::Copy, [x]) => array(name, x)?.contiguous(),
+            (Op::Conv2d { stride, pad }, [x, f]) => array(name, x)?.conv2d(array(name, f)?, stride, pad),
             (Op::MatMul, [a, b]) => array(name, a)?.matmul(array(name, b)?),
             (Op::Ternary(TernaryOp::Where), [condition, a, b]) => {
                 array(name, condition)?.where_(a.clone(), b.clone())

@@ -44,6 +44,7 @@
 
 mod apply;
 mod axis;
+mod convolve;
 mod create;
 mod display;
 mod elementwise;

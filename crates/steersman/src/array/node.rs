@@ -41,6 +41,10 @@ pub(crate) enum NodeOp {
         axes: Axes,
     },
     MatMul,
+    Conv2d {
+        stride: u16,
+        pad: u16,
+    },
     /// The same elements in row-major order, in the node's shape.
     Reshape,
     /// Output axis `i` is input axis `perm[i]`.

@@ -199,7 +199,11 @@ impl Scratch {
         for (i, array) in self.order.iter().enumerate() {
             let worth = matches!(
                 array.node.op,
-                NodeOp::Reduce { .. } | NodeOp::MatMul | NodeOp::Concat(_) | NodeOp::Contiguous
+                NodeOp::Reduce { .. }
+                    | NodeOp::MatMul
+                    | NodeOp::Conv2d { .. }
+                    | NodeOp::Concat(_)
+                    | NodeOp::Contiguous
             );
             let held = worth && Arc::strong_count(&array.node) > self.uses[i] as usize + 1;
             self.held.push(held);
@@ -251,6 +255,7 @@ pub(super) fn op_word(op: &NodeOp) -> u64 {
         NodeOp::Broadcast => (13, 0),
         NodeOp::Contiguous => (14, 0),
         NodeOp::Concat(axis) => (15, *axis as u64),
+        NodeOp::Conv2d { stride, pad } => (16, u64::from(*stride) | u64::from(*pad) << 16),
     };
     // Leaves have tag 0 here and a set bit nowhere else in the low byte.
     tag | rest << 8

@@ -126,7 +126,7 @@ impl<'a> Groups<'a> {
                     _ => self.alone(i),
                 }
             }
-            NodeOp::MatMul | NodeOp::Concat(_) => self.alone(i),
+            NodeOp::MatMul | NodeOp::Conv2d { .. } | NodeOp::Concat(_) => self.alone(i),
             op => {
                 let arg = item.args[0].node().unwrap_or(0);
                 if matches!(self.roles[arg as usize], Role::Empty) {

@@ -228,6 +228,7 @@ impl Lower<'_> {
         let op = match item.op {
             NodeOp::Reduce { kind, axes } => Op::Reduce { kind, axes },
             NodeOp::MatMul => Op::MatMul,
+            NodeOp::Conv2d { stride, pad } => Op::Conv2d { stride, pad },
             _ => Op::Copy,
         };
         let make = |o: &[Operand]| Ok(Workload::new(op, o.iter().cloned())?);

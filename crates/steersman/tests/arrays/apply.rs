@@ -21,7 +21,10 @@ fn an_op_by_name_is_its_method() {
     let apply = |o: Op, sides: &[Side<'_>]| rt.apply(o, sides);
     let (x, y) = (Side::from(&a), Side::from(&b));
     let sum = |axes| Op::Reduce { kind: ReduceOp::Sum, axes };
+    let (image, filter) = (a.reshape([1, 1, 2, 3]), b.reshape([1, 1, 1, 3]));
+    let conv = Op::Conv2d { stride: 2, pad: 1 };
     for (by_name, by_method) in [
+        (apply(conv, &[(&image).into(), (&filter).into()]), image.conv2d(&filter, 2, 1)),
         (apply(op("abs"), &[(&a).into()]), a.abs()),
         (apply(op("sub"), &[x.clone(), y.clone()]), a.sub(&b)),
         (apply(op("sub"), &[1.0.into(), x.clone()]), 1.0 - &a),
@@ -53,7 +56,8 @@ fn what_cannot_be_applied_says_so() {
         (rt.apply(op("exp"), &[2.5.into()]), "2.5 is a number"),
         (rt.apply(op("matmul"), &[(&a).into(), 2.into()]), "2 is a number"),
         (rt.apply(op("where"), &[true.into(), (&a).into(), (&a).into()]), "true is a number"),
-        (rt.apply(op("conv2d"), &[(&a).into(), (&a).into()]), "no operation of arrays"),
+        (rt.apply(op("conv2d"), &[(&a).into(), (&a).into()]), "conv2d"),
+        (rt.apply(Op::Custom("mine"), &[(&a).into()]), "no operation of arrays"),
         (rt.apply(op("add"), &[(&a).into(), (&foreign).into()]), "different runtimes"),
         (rt.apply(op("exp"), &[(&foreign).into()]), "different runtimes"),
         (rt.apply(op("add"), &[(&a.t()).into(), (&a).into()]), "do not broadcast"),
