@@ -4,6 +4,7 @@
 //! step takes the one whose likely winners are least certain for the time it costs, times its candidates
 //! in turns and learns the medians. Interrupted at any point, everything learned so far stays.
 
+mod checks;
 mod watchdog;
 
 use crate::candidate::{Candidate, Candidates};
@@ -12,7 +13,7 @@ use crate::engine::Engine;
 use crate::guard::Offence;
 use crate::measure::{Contest, Rig, UNMOVED};
 use crate::workload::Workload;
-use std::collections::HashSet;
+use checks::Checks;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use watchdog::{Timed, Watchdog};
@@ -85,8 +86,8 @@ pub struct Report {
 /// Share of the budget that may go by in disturbed spells before they are taken for how the machine is.
 const PATIENCE: f64 = 0.3;
 
-/// Kernels are checked on workloads up to this size: every reference takes them, and they say as much as large ones.
-const CHECKED_FLOPS: f64 = 3e5;
+/// Share of the budget that checks of kernels that only take large workloads may go on after it.
+const LAST_CHECKS: f64 = 0.03;
 
 /// Workloads looked at to find the next: enough to find a good one, few enough to cost nothing.
 const LOOK: usize = 24;
@@ -102,7 +103,7 @@ pub fn calibrate(
     let started = Instant::now();
     let mut report = Report::default();
     let mut watchdog = Watchdog::new();
-    let mut checked: HashSet<(u16, &'static str, crate::dtype::DType)> = HashSet::new();
+    let mut checks = Checks::default();
     let mut cursor = 0;
     // What was only timed on one thread, in a disturbed spell, and how long such spells have lasted.
     let (mut half_done, mut disturbed) = (Vec::new(), Duration::ZERO);
@@ -138,11 +139,7 @@ pub fn calibrate(
             contenders.retain(|v| v.params.threads == 1);
             half_done.push(wanted);
         }
-        let unchecked: Vec<Variant> = contenders
-            .iter()
-            .copied()
-            .filter(|v| w.flops() <= CHECKED_FLOPS && checked.insert((v.kernel, w.op().name(), w.dtype())))
-            .collect();
+        let unchecked = checks.due(&w, &contenders);
         match watchdog.contest(rig, contenders, unchecked, how.contest.clone(), how.timeout) {
             Timed::Done { series, wrong } => {
                 report.workloads += 1;
@@ -167,6 +164,19 @@ pub fn calibrate(
         }
         if !quiet {
             disturbed += begun.elapsed();
+        }
+    }
+    let until = Instant::now() + how.budget.mul_f64(LAST_CHECKS);
+    for (w, variant) in checks.left() {
+        if report.interrupted || Instant::now() > until {
+            break;
+        }
+        let Ok(rig) = bench.rig(&w) else { continue };
+        let timed = watchdog.contest(rig, Vec::new(), vec![variant], how.contest.clone(), how.timeout);
+        if let Timed::Done { wrong, .. } = timed {
+            for (variant, why) in wrong {
+                put_away(engine, &mut report, variant, &w, Offence::Wrong, why);
+            }
         }
     }
     engine.with_model_mut(|m| m.refit());
