@@ -51,7 +51,7 @@ macro_rules! on_level {
 }
 
 fn rows<C: Convert>(level: Level) -> Rows {
-    Rows { each: on_level!(level, row::<C>), second_same: None, first_same: None }
+    Rows { each: on_level!(level, row::<C>), second_same: None, first_same: None, cheap: true }
 }
 
 macro_rules! converts {

@@ -348,18 +348,20 @@ pub struct Rows {
     pub second_same: Option<RowFn>,
     /// The first the same throughout, the second element by element.
     pub first_same: Option<RowFn>,
+    /// Whether computing an element takes no longer than reading it.
+    pub cheap: bool,
 }
 
 impl Rows {
     /// Rows of a cheap function of one element.
     pub fn one<I: Isa, T: Copy + Default, F: Fun1<T>, const L: usize>() -> Rows {
         const { assert!(!F::PARTIAL, "blocks do not look for what a function does not cover") };
-        Rows { each: row::<I, Each1<T, F>, L, true>, second_same: None, first_same: None }
+        Rows { each: row::<I, Each1<T, F>, L, true>, second_same: None, first_same: None, cheap: true }
     }
 
     /// Rows of a function of one element that takes far longer than reading it.
     pub fn one_slow<I: Isa, T: Copy + Default, F: Fun1<T>, const L: usize>() -> Rows {
-        Rows { each: row::<I, Each1<T, F>, L, false>, second_same: None, first_same: None }
+        Rows { each: row::<I, Each1<T, F>, L, false>, second_same: None, first_same: None, cheap: false }
     }
 
     /// Rows of a cheap function of two elements: with a form of its own for an argument that stays the
@@ -369,16 +371,22 @@ impl Rows {
             second_same: Some(row::<I, Each2<T, F, true, false>, L, true>),
             first_same: Some(row::<I, Each2<T, F, false, true>, L, true>),
             each: row::<I, Each2<T, F, true, true>, L, true>,
+            cheap: true,
         }
     }
 
     /// Rows of a function of two elements that takes far longer than reading them.
     pub fn two_slow<I: Isa, T: Copy + Default, F: Fun2<T>, const L: usize>() -> Rows {
-        Rows { each: row::<I, Each2<T, F, true, true>, L, false>, second_same: None, first_same: None }
+        Rows {
+            each: row::<I, Each2<T, F, true, true>, L, false>,
+            second_same: None,
+            first_same: None,
+            cheap: false,
+        }
     }
 
     /// Rows of a function of three elements.
     pub fn three<I: Isa, T: Copy + Default, F: Fun3<T>, const L: usize>() -> Rows {
-        Rows { each: row::<I, Each3<T, F>, L, true>, second_same: None, first_same: None }
+        Rows { each: row::<I, Each3<T, F>, L, true>, second_same: None, first_same: None, cheap: true }
     }
 }

@@ -5,6 +5,7 @@ use super::cost::{self, Rate};
 use super::narrow::Half;
 use super::plan::{OUT, Plan};
 use super::row::{RowFn, Rows};
+use super::stream;
 use super::table::{self, Find};
 use super::{class, supported};
 use crate::context::Context;
@@ -73,7 +74,16 @@ struct Flat {
     at: [*mut u8; 4],
     /// Bytes from one element to the next; 0 where there is only one.
     step: [usize; 4],
+    /// Bytes of results computed before they are written, where they go past the cache.
+    burst: usize,
 }
+
+/// Results of a cheap function at a time: the shorter the bursts of reading and writing, the less they wait for one
+/// another. Of 96 million `f32` on two Zen 4 cores `add` moved 72 GB/s with bursts of 256 bytes, 43 with 1 KiB, 62
+/// with 2 KiB, 69 with 4 KiB.
+const SHORT_BURST: usize = 256;
+/// Of one whose loop takes a while to get going: `exp` moved 14 GB/s with bursts of 256 bytes, 22 with whole rows.
+const LONG_BURST: usize = 4096;
 
 // SAFETY: the pointers are only followed within the part of the output that a thread was given.
 unsafe impl Sync for Flat {}
@@ -83,7 +93,8 @@ impl Flat {
         if !w.output().is_contiguous() {
             return None;
         }
-        let mut flat = Flat { row: rows.each, at: [std::ptr::null_mut(); 4], step: [0; 4] };
+        let burst = if rows.cheap { SHORT_BURST } else { LONG_BURST };
+        let mut flat = Flat { row: rows.each, at: [std::ptr::null_mut(); 4], step: [0; 4], burst };
         flat.at[OUT] = io.output.as_mut_ptr();
         flat.step[OUT] = w.output().dtype.size();
         let mut same = 0;
@@ -117,6 +128,36 @@ impl Flat {
         let at = |k: usize| self.at[k].wrapping_add(range.start * self.step[k]);
         // SAFETY: by contract.
         unsafe { (self.row)(at(0), at(1), at(2), at(OUT), range.len()) }
+    }
+
+    /// The same with results written past the cache, by way of a few lines that stay in it.
+    ///
+    /// # Safety
+    /// As for [`run`](Flat::run), and no input is the output.
+    #[inline(never)]
+    unsafe fn run_past_the_cache(&self, range: Range<usize>) {
+        #[repr(align(64))]
+        struct Lines {
+            _room: [u8; LONG_BURST],
+        }
+        let mut lines = MaybeUninit::<Lines>::uninit();
+        let lines = lines.as_mut_ptr().cast::<u8>();
+        let piece = self.burst / self.step[OUT];
+        let at = |k: usize, i: usize| self.at[k].wrapping_add(i * self.step[k]);
+        // SAFETY: by contract; the lines have room for a burst.
+        unsafe {
+            let head = at(OUT, range.start).align_offset(64) / self.step[OUT];
+            let first = range.end.min(range.start + head);
+            self.run(range.start..first);
+            let mut i = first;
+            while range.end - i >= piece {
+                (self.row)(at(0, i), at(1, i), at(2, i), lines, piece);
+                stream::copy(lines, at(OUT, i), self.burst);
+                i += piece;
+            }
+            self.run(i..range.end);
+        }
+        stream::fence();
     }
 
     /// Rows must not write where they read, so the elements to be replaced are read from a copy. That
@@ -204,11 +245,13 @@ impl Kernel for Simd {
         let widen = if chooses { None } else { w.inputs().first().and_then(half) };
         let stream = self.stream && !io.inputs.contains(&io.output);
         if widen.is_none()
-            && !stream
             && let Some(flat) = Flat::new(w, rows, io)
         {
             // SAFETY: `io` is valid for the workload by contract, parts do not overlap.
-            return Ok(self.split(n, p.threads.into(), &|range| unsafe { flat.run(range) }));
+            let part = |range: Range<usize>| unsafe {
+                if stream { flat.run_past_the_cache(range) } else { flat.run(range) }
+            };
+            return Ok(self.split(n, p.threads.into(), &part));
         }
         let narrow = if chooses { None } else { half(w.output()) };
         let (mut base, mut size) = ([std::ptr::null_mut(); 4], [1; 4]);

@@ -164,10 +164,11 @@ impl Shared {
     #[cold]
     fn fresh(&self, asked: usize, size: usize, zeroed: bool) -> Result<NonNull<u8>, MemoryError> {
         self.sweep_if_due();
-        let start = raw::allocate(size, zeroed).or_else(|| {
+        let number = self.misses.fetch_add(1, Relaxed);
+        let start = raw::allocate(size, zeroed, number).or_else(|| {
             // Not `trim`: this request is counted as in use and not yet as owned.
             self.sweep(Stamp::MAX);
-            raw::allocate(size, zeroed)
+            raw::allocate(size, zeroed, number)
         });
         let refused = || {
             let in_use = self.in_use.load(Relaxed).saturating_sub(size);
@@ -175,7 +176,6 @@ impl Shared {
         };
         let start = start.ok_or_else(refused)?;
         self.owned.fetch_add(size, Relaxed);
-        self.misses.fetch_add(1, Relaxed);
         Ok(start)
     }
 

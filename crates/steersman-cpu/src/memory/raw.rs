@@ -10,8 +10,24 @@ pub(super) const ALIGN: usize = 64;
 /// page faults at first touch, fewer TLB misses after.
 const HUGE: usize = 2 << 20;
 
-/// `size` bytes at a multiple of [`ALIGN`], zeroed if asked; `None` if the system refuses.
-pub(super) fn allocate(size: usize, zeroed: bool) -> Option<NonNull<u8>> {
+/// Blocks from here on do not all start at the same place of their pages: elements of several arrays at one
+/// position would meet in the same bank of memory and the same lines of every cache. `add` of 96 million `f32` whose
+/// arrays lay a power of two apart moved 25 GB/s on two Zen 4 cores, with a step between them 34 to 37; past the
+/// cache 35 against 45.
+const STAGGERED: usize = 4 * HUGE;
+/// Bytes from the start of one block to that of the next, in their pages: beyond what banks and sets repeat by.
+const APART: usize = (64 << 10) + 256;
+/// Different starts; then they repeat.
+const STARTS: usize = 16;
+
+/// `size` bytes at a multiple of [`ALIGN`], zeroed if asked; `None` if the system refuses. Blocks with numbers
+/// that follow each other do not get in each other's way.
+pub(super) fn allocate(size: usize, zeroed: bool, number: u64) -> Option<NonNull<u8>> {
+    if cfg!(target_os = "linux") && size >= STAGGERED {
+        let start = number as usize % STARTS * APART;
+        // SAFETY: below HUGE, which is how much more was mapped.
+        return Some(unsafe { map(size.checked_add(HUGE)?)?.add(start) });
+    }
     if cfg!(target_os = "linux") && size >= HUGE {
         return map(size);
     }
@@ -25,6 +41,11 @@ pub(super) fn allocate(size: usize, zeroed: bool) -> Option<NonNull<u8>> {
 /// # Safety
 /// `start` came from [`allocate`] with the same size and is not used any more.
 pub(super) unsafe fn release(start: NonNull<u8>, size: usize) {
+    if cfg!(target_os = "linux") && size >= STAGGERED {
+        let into = start.as_ptr() as usize % HUGE;
+        // SAFETY: the caller's promise; the mapping begins at the multiple of HUGE below.
+        return unsafe { unmap(start.sub(into), size + HUGE) };
+    }
     if cfg!(target_os = "linux") && size >= HUGE {
         // SAFETY: the caller's promise; `map` left a mapping of exactly this range.
         return unsafe { unmap(start, size) };
@@ -88,8 +109,10 @@ mod tests {
 
     #[test]
     fn memory_is_aligned_writable_to_its_end_and_zero_when_asked() {
-        for size in [256, 4096, HUGE - 1024, HUGE, 5 * HUGE / 2, 8 * HUGE] {
-            let start = allocate(size, true).expect("small enough for any machine");
+        for (number, size) in
+            [256, 4096, HUGE - 1024, HUGE, 5 * HUGE / 2, 8 * HUGE, 9 * HUGE].into_iter().enumerate()
+        {
+            let start = allocate(size, true, 11 + number as u64).expect("small enough for any machine");
             assert_eq!(start.as_ptr() as usize % ALIGN, 0);
             // SAFETY: inside what was allocated, freed with its own size, once.
             unsafe {
@@ -103,7 +126,23 @@ mod tests {
 
     #[test]
     fn what_no_machine_has_is_refused() {
-        assert!(allocate(1 << 46, false).is_none());
-        assert!(allocate(usize::MAX - 100, false).is_none());
+        assert!(allocate(1 << 46, false, 0).is_none());
+        assert!(allocate(usize::MAX - 100, false, 0).is_none());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn large_blocks_start_at_different_places_of_their_pages() {
+        let starts: Vec<usize> = (0..STARTS as u64)
+            .map(|number| {
+                let start = allocate(STAGGERED, false, number).expect("small enough for any machine");
+                // SAFETY: allocated just now with this size.
+                unsafe { release(start, STAGGERED) };
+                start.as_ptr() as usize % HUGE
+            })
+            .collect();
+        for (i, a) in starts.iter().enumerate() {
+            assert!(starts[..i].iter().all(|b| a % (1 << 18) != b % (1 << 18)), "{starts:?}");
+        }
     }
 }
