@@ -56,3 +56,22 @@ pub fn terms(
     let strided = if w.layout() == Layout::Strided { n * GATHERED / threads as f64 } else { 0.0 };
     terms.and(strided)
 }
+
+/// Seconds of what follows a product whose block is in cache: its steps, and the other operands from where they are.
+pub fn behind_product(
+    w: &Workload,
+    program: &Program,
+    threads: usize,
+    machine: &Machine,
+    (rates, level): (&str, Level),
+) -> f64 {
+    let n = w.dims().iter().product::<usize>() as f64;
+    let steps = (n / TILE / threads as f64).ceil() * program.instrs.len() as f64 * STEP;
+    let work = n * element(program, machine, rates, level, w.dtype()) / threads as f64;
+    // The product and the result that takes its place are the product's to count.
+    let apart = 2.0 * w.inputs()[0].bytes() as f64;
+    let bytes = (w.bytes() - apart).max(0.0);
+    let moving: f64 =
+        machine.streams(bytes, Traffic::Read, threads).iter().map(|(share, rate)| bytes * share / rate).sum();
+    CALL + steps + work.max(moving)
+}
