@@ -10,7 +10,7 @@ use crate::isa::Level;
 use crate::map::{RowFn, Rows};
 use crate::random::Generate;
 use std::collections::HashMap;
-use steersman_core::expr::{Expr, Step};
+use steersman_core::expr::{Dist, Expr, Step};
 use steersman_core::{DType, Op, Refusal};
 
 /// Index into the table of pointers.
@@ -72,7 +72,9 @@ pub struct Program {
     pub width: usize,
     /// How often each op occurs, with the type it computes in.
     pub counts: Vec<(Op, DType, f64)>,
-    /// Nominal operations of the rest: casts, positions, random numbers.
+    /// How often random numbers are drawn, by their distribution, `f64` if true.
+    pub draws: Vec<(Dist, bool)>,
+    /// Nominal operations of the rest: casts, positions.
     pub other_flops: f64,
 }
 
@@ -100,6 +102,12 @@ impl Program {
     }
     pub fn places(&self) -> usize {
         self.splat(self.splats.len()) as usize
+    }
+
+    /// Whether it is a single chain that stores its last value only.
+    pub fn is_one_chain(&self) -> bool {
+        let stores = self.micros.iter().filter(|m| m.store != Place::MAX).count();
+        stores == 1 && matches!(self.instrs[..], [Instr { call: Call::Chain(..), .. }])
     }
 
     /// Makes an expression ready, or says why it cannot be.
@@ -278,7 +286,7 @@ impl<'a> Assembly<'a> {
             }
             places.push((spot, low.size));
         }
-        let (counts, other_flops) = count(self.expr);
+        let (counts, draws, other_flops) = count(self.expr);
         let mut program = Program {
             inputs: self.expr.inputs().len(),
             outlets: outs.iter().map(|&out| Outlet { out, place: 0, size: 0 }).collect(),
@@ -289,6 +297,7 @@ impl<'a> Assembly<'a> {
             slots: self.slots,
             width: self.width,
             counts,
+            draws,
             other_flops,
         };
         // The number of uniforms is part of where splats are.
@@ -432,9 +441,10 @@ pub fn choose(rows: Rows, same: [bool; 3]) -> Option<RowFn> {
     }
 }
 
-/// How often each op occurs, and the nominal operations of the other steps.
-fn count(expr: &Expr) -> (Vec<(Op, DType, f64)>, f64) {
+/// How often each op occurs, what random numbers are drawn, and the nominal operations of the other steps.
+fn count(expr: &Expr) -> (Vec<(Op, DType, f64)>, Vec<(Dist, bool)>, f64) {
     let mut counts: HashMap<(Op, DType), f64> = HashMap::new();
+    let mut draws = Vec::new();
     let mut other = 0.0;
     for (i, step) in expr.steps().iter().enumerate() {
         let of = step
@@ -445,6 +455,10 @@ fn count(expr: &Expr) -> (Vec<(Op, DType, f64)>, f64) {
             Step::Unary(u, _) => Op::Unary(u),
             Step::Binary(b, ..) => Op::Binary(b),
             Step::Ternary(t, ..) => Op::Ternary(t),
+            Step::Random { dist, dtype, .. } => {
+                draws.push((dist, dtype == DType::F64));
+                continue;
+            }
             _ => {
                 other += step.flops();
                 continue;
@@ -457,5 +471,5 @@ fn count(expr: &Expr) -> (Vec<(Op, DType, f64)>, f64) {
             *counts.entry((Op::Reduce { kind, axes }, expr.dtype_of(value))).or_default() += 1.0;
         }
     }
-    (counts.into_iter().map(|((op, d), n)| (op, d, n)).collect(), other)
+    (counts.into_iter().map(|((op, d), n)| (op, d, n)).collect(), draws, other)
 }

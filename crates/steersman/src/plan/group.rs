@@ -11,6 +11,7 @@ use crate::array::node::{NodeOp, Spread};
 use crate::array::value::contiguous;
 use smallvec::SmallVec;
 use std::cell::Cell;
+use std::collections::HashMap;
 use steersman_core::expr::Dist;
 use steersman_core::{Axes, Dims};
 
@@ -21,6 +22,10 @@ const MAX_STEPS: usize = 4096;
 /// Operations per element up to which a value is computed again rather than written to memory and read back:
 /// 8 bytes of traffic take about as long as this many.
 const CHEAP: f64 = 16.0;
+
+/// Steps of a group at most that runs side by side with another for what both read: in long ones one read is nothing,
+/// and what both keep in cache would be twice as much.
+const SIDE_BY_SIDE: usize = 64;
 
 const NEVER: u32 = u32::MAX;
 
@@ -99,6 +104,7 @@ impl<'a> Groups<'a> {
                 g.require(i as u32);
             }
         }
+        g.join_what_reads_the_same();
         g.keep_what_was_passed_twice();
         g.keep_what_is_dear();
         g
@@ -289,6 +295,28 @@ impl<'a> Groups<'a> {
         e.first_use = e.first_use.min(first_use);
         e.deps.extend(deps);
         Some(early)
+    }
+
+    /// Makes groups one that read the same array, though neither takes a value of the other: it is then read once.
+    fn join_what_reads_the_same(&mut self) {
+        let items = self.items;
+        let mut reader: HashMap<u32, u32> = HashMap::new();
+        for i in 0..items.len() {
+            let Role::Step(g) = self.roles[i] else { continue };
+            for a in items[i].args.iter().filter_map(|a| a.node()) {
+                let outside = !matches!(self.roles[a as usize], Role::Step(_) | Role::Constant(_));
+                // Only what is as long as the group is worth it: reading a row again is nothing.
+                if !outside || items[a as usize].dims != items[i].dims {
+                    continue;
+                }
+                let g = self.find(g);
+                let other = self.find(*reader.entry(a).or_insert(g));
+                let few = |s: &Groups<'_>, g: u32| s.groups[g as usize].steps <= SIDE_BY_SIDE;
+                if other != g && few(self, g) && few(self, other) {
+                    self.merge(other, g);
+                }
+            }
+        }
     }
 
     fn new_group(&mut self, i: usize) -> u32 {
