@@ -44,8 +44,8 @@ fn element(program: &Program, machine: &Machine, rates: &str, level: Level, dtyp
     };
     let assumed = level.assumed_peak();
     let pace = assumed / machine.peak(level.name(), 4, assumed);
-    let draws: f64 = program.draws.iter().map(|&d| draw(d, level) * pace).sum();
-    program.counts.iter().map(each).sum::<f64>() + draws + nominal(program.other_flops, dtype)
+    let draws: f64 = program.counts.draws.iter().map(|&d| draw(d, level) * pace).sum();
+    program.counts.ops.iter().map(each).sum::<f64>() + draws + nominal(program.counts.other_flops, dtype)
 }
 
 /// A run, steps of tiles, elements by memory level (L1, L2, L3, main), gathered elements.

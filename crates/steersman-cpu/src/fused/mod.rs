@@ -33,16 +33,18 @@
 //!   block is in cache.
 //!
 //! How it hangs together: `lower` turns an expression into loops (those of [`map`](crate::map), and `convert`'s),
-//! `schedule` orders them so that few values live at once, `program` gives values places and makes `chain`s of
+//! `schedule` orders them so that few values live at once, `assembly` gives values places and `link` makes `chain`s of
 //! cheap steps; that is done once for an expression and kept with it. For each run, `shape` says what is reduced over what, `bind` how operands
 //! reach tiles, `nest` where they are; `tile` runs the steps, `drive` takes threads through their tiles.
 
+mod assembly;
 mod bind;
 mod chain;
 mod convert;
 mod cost;
 mod drive;
 mod kernel;
+mod link;
 mod lower;
 mod nest;
 mod product;

@@ -5,7 +5,7 @@
 //! | walk the graph from what is read, without recursion, into a key | `collect` |
 //! | look the key up: same structure, shapes, types and layout have the same plan | `cache` |
 //! | equal subexpressions once | `graph` |
-//! | views become strides; element-wise chains and the reductions behind them become groups | `layout`, `group` |
+//! | views become strides; element-wise chains and the reductions behind them become groups | `layout`, `group`, `join`, `keep` |
 //! | groups become one fused workload (`express`) or one workload per op, as the engine's estimates say (`guess`); matrix products with what follows them likewise (`epilogue`) | `lower`, `operand`, `fuse` |
 //! | where each stage runs | `place` |
 //! | memory by last use, in place where nobody else looks, the peak known before anything runs | `memory` |
@@ -22,6 +22,8 @@ mod fuse;
 mod graph;
 mod group;
 mod guess;
+mod join;
+mod keep;
 mod layout;
 mod lower;
 mod memory;
