@@ -28,7 +28,10 @@ static CONTEXT: LazyLock<Context> = LazyLock::new(|| Context {
     team: Arc::new(Team::new(3)),
     host: Arc::new(Host::detect()),
 });
-static FUSED: LazyLock<Vec<Arc<dyn Kernel>>> = LazyLock::new(|| fused::kernels(&CONTEXT));
+/// Those for groups without a matrix product.
+static FUSED: LazyLock<Vec<Arc<dyn Kernel>>> = LazyLock::new(|| {
+    fused::kernels(&CONTEXT).into_iter().filter(|k| !k.name().ends_with("+fused")).collect()
+});
 static MAP: LazyLock<Vec<Arc<dyn Kernel>>> = LazyLock::new(|| map::kernels(&CONTEXT));
 static REDUCE: LazyLock<Vec<Arc<dyn Kernel>>> = LazyLock::new(|| reduce::kernels(&CONTEXT));
 

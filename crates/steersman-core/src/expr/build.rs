@@ -54,6 +54,16 @@ pub enum ExprError {
         /// The other.
         b: &'static str,
     },
+    /// A product that cannot be.
+    #[error("matmul of operands {a} and {b}: {why}")]
+    Product {
+        /// The left operand.
+        a: u16,
+        /// The right operand.
+        b: u16,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// Nothing comes out.
     #[error("the expression has no output")]
     NoOutput,
@@ -83,6 +93,9 @@ impl Builder {
         let Some(&dtype) = self.inputs.get(index as usize) else {
             return Err(ExprError::Input { index, inputs: self.inputs.len() });
         };
+        if let Some((a, b, _)) = product(&self.steps).filter(|&(a, b, _)| a == index || b == index) {
+            return Err(ExprError::Product { a, b, why: "an operand of a product is used for nothing else" });
+        }
         self.push(Step::Input(index), dtype)
     }
 
@@ -138,6 +151,29 @@ impl Builder {
         self.push(Step::Random { dist, dtype, key }, dtype)
     }
 
+    /// The matrix product of operands `a` and `b`, which the group's shape must be that of.
+    pub fn product(&mut self, a: u16, b: u16) -> Result<Value, ExprError> {
+        let of = |k: u16| {
+            let missing = ExprError::Input { index: k, inputs: self.inputs.len() };
+            self.inputs.get(k as usize).copied().ok_or(missing)
+        };
+        let (left, right) = (of(a)?, of(b)?);
+        if left != right {
+            return Err(ExprError::MixedDTypes { op: "matmul", a: left, b: right });
+        }
+        defined("matmul", left, !matches!(left, DType::Bool | DType::U8))?;
+        let used = |s: &Step| matches!(*s, Step::Input(k) if k == a || k == b);
+        let why = if a == b || self.steps.iter().any(used) {
+            Some("an operand of a product is used for nothing else")
+        } else {
+            product(&self.steps).map(|_| "an expression has one product at most")
+        };
+        match why {
+            Some(why) => Err(ExprError::Product { a, b, why }),
+            None => self.push(Step::Product(a, b), left),
+        }
+    }
+
     /// Has every element of `value` come out. Returns the output's index.
     pub fn output(&mut self, value: Value) -> Result<usize, ExprError> {
         self.dtype_of(value)?;
@@ -182,9 +218,21 @@ impl Builder {
         let flops = steps.iter().map(Step::flops).chain(outputs.iter().map(of_output)).sum();
         let dtype = most_arithmetic(&steps, &dtypes).unwrap_or(dtypes[outputs[0].value().index()]);
         let hash = hash(&inputs, &steps, &outputs);
+        let product = product(&steps);
         // A scalar that no step names may hold anything, like a key.
         let scalars = scalars.into_iter().map(Option::flatten).collect();
-        Ok(Expr { inputs, steps, dtypes, outputs, scalars, hash, flops, dtype, notes: Notes::default() })
+        Ok(Expr {
+            inputs,
+            steps,
+            dtypes,
+            outputs,
+            scalars,
+            hash,
+            flops,
+            dtype,
+            product,
+            notes: Notes::default(),
+        })
     }
 
     fn push(&mut self, step: Step, dtype: DType) -> Result<Value, ExprError> {
@@ -213,6 +261,15 @@ impl Builder {
     }
 }
 
+/// The product among these steps: its operands and its value.
+pub(super) fn product(steps: &[Step]) -> Option<(u16, u16, Value)> {
+    let of = |(i, s): (usize, &Step)| match *s {
+        Step::Product(a, b) => Some((a, b, Value(i as u32))),
+        _ => None,
+    };
+    steps.iter().enumerate().find_map(of)
+}
+
 fn defined(op: &'static str, dtype: DType, takes: bool) -> Result<(), ExprError> {
     if takes { Ok(()) } else { Err(ExprError::DType { op, dtype }) }
 }
@@ -229,7 +286,7 @@ fn most_arithmetic(steps: &[Step], dtypes: &[DType]) -> Option<DType> {
 }
 
 /// Words mixed one by one, then once more so that every bit counts: the same in every process.
-fn hash(inputs: &[DType], steps: &[Step], outputs: &[Output]) -> ExprHash {
+pub(super) fn hash(inputs: &[DType], steps: &[Step], outputs: &[Output]) -> ExprHash {
     let mut h = 0x243F_6A88_85A3_08D3u64;
     let mut mix = |word: u64| h = (h.rotate_left(29) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mix(inputs.len() as u64 | (outputs.len() as u64) << 32);

@@ -38,6 +38,10 @@ pub use step::{Dist, ExprHash, Output, Step, Value};
 
 use crate::dtype::DType;
 use std::fmt;
+use std::sync::Arc;
+
+/// Who notes what is behind a product.
+const BEHIND: u64 = u64::MAX;
 
 /// An element-wise program: steps in order, each the value of its index, and outputs.
 ///
@@ -51,6 +55,7 @@ pub struct Expr {
     hash: ExprHash,
     flops: f64,
     dtype: DType,
+    product: Option<(u16, u16, Value)>,
     notes: Notes,
 }
 
@@ -103,6 +108,43 @@ impl Expr {
     /// Its hash as the op that a fused workload has.
     pub fn id(&self) -> ExprHash {
         self.hash
+    }
+
+    /// Its matrix product, if it has one: the two operands and the value.
+    pub fn product(&self) -> Option<(u16, u16, Value)> {
+        self.product
+    }
+
+    /// What is left to do once its product is in memory: the same steps, with the product as first operand and the
+    /// other operands after it.
+    pub fn behind_product(&self) -> Option<Arc<Expr>> {
+        let (a, b, value) = self.product?;
+        Some(self.notes.get(BEHIND, || Arc::new(self.with_product_given(a, b, value))).clone())
+    }
+
+    fn with_product_given(&self, a: u16, b: u16, value: Value) -> Expr {
+        let others = (0..self.inputs.len() as u16).filter(|&k| k != a && k != b);
+        let inputs: Vec<DType> =
+            std::iter::once(self.dtype_of(value)).chain(others.map(|k| self.inputs[k as usize])).collect();
+        let place = |k: u16| 1 + k - u16::from(k > a) - u16::from(k > b);
+        let given = |s: &Step| match *s {
+            Step::Product(..) => Step::Input(0),
+            Step::Input(k) => Step::Input(place(k)),
+            other => other,
+        };
+        let steps: Vec<Step> = self.steps.iter().map(given).collect();
+        Expr {
+            hash: build::hash(&inputs, &steps, &self.outputs),
+            inputs,
+            steps,
+            dtypes: self.dtypes.clone(),
+            outputs: self.outputs.clone(),
+            scalars: self.scalars.clone(),
+            flops: self.flops,
+            dtype: self.dtype,
+            product: None,
+            notes: Notes::default(),
+        }
     }
 
     /// What kernels have worked out about it.

@@ -58,6 +58,7 @@ fn write_step(f: &mut fmt::Formatter<'_>, expr: &Expr, v: Value, step: &Step) ->
         Step::Binary(op, ..) => f.write_str(op.name())?,
         Step::Ternary(op, ..) => f.write_str(op.name())?,
         Step::Cast(to, _) => f.write_str(to.name())?,
+        Step::Product(a, b) => return write!(f, "matmul(in{a},in{b})"),
         Step::Index(dtype) => return write!(f, "index:{dtype}"),
         Step::Random { dist, dtype, key } => return write!(f, "{}:{dtype}(s{key})", dist.name()),
     }

@@ -74,6 +74,9 @@ pub enum Step {
         /// Which scalar is the key.
         key: u16,
     },
+    /// The matrix product of two operands, which has the group's shape. They are used for nothing else, and an
+    /// expression has at most one product; its flops are the workload's to know, which has shapes.
+    Product(u16, u16),
 }
 
 impl Step {
@@ -83,7 +86,9 @@ impl Step {
             Step::Unary(_, a) | Step::Cast(_, a) => [Some(a), None, None],
             Step::Binary(_, a, b) => [Some(a), Some(b), None],
             Step::Ternary(_, a, b, c) => [Some(a), Some(b), Some(c)],
-            Step::Input(_) | Step::Scalar(..) | Step::Index(_) | Step::Random { .. } => [None; 3],
+            Step::Input(_) | Step::Scalar(..) | Step::Index(_) | Step::Random { .. } | Step::Product(..) => {
+                [None; 3]
+            }
         };
         [a, b, c].into_iter().flatten()
     }
@@ -91,7 +96,7 @@ impl Step {
     /// Nominal operations per element.
     pub fn flops(&self) -> f64 {
         match *self {
-            Step::Input(_) | Step::Scalar(..) => 0.0,
+            Step::Input(_) | Step::Scalar(..) | Step::Product(..) => 0.0,
             Step::Unary(u, _) => u.flops(),
             Step::Binary(b, ..) => b.flops(),
             Step::Ternary(t, ..) => t.flops(),
@@ -115,6 +120,7 @@ impl Step {
             Step::Random { dist, dtype, key } => {
                 [word(7, dist as u64, u64::from(key) << 8 | dtype as u64), 0, 0]
             }
+            Step::Product(a, b) => [word(8, 0, u64::from(a) << 16 | u64::from(b)), 0, 0],
         }
     }
 }

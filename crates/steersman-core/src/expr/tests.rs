@@ -129,3 +129,18 @@ fn long_programs_are_cut_in_the_text_of_a_workload() {
     assert!(w.to_string().contains("… 1989 more"), "{w}");
     assert!(w.to_string().len() < 400);
 }
+
+#[test]
+fn a_product_has_operands_of_its_own_and_a_rest_behind_it() {
+    let mut b = Expr::builder([DType::F32; 3]);
+    let product = b.product(0, 2).unwrap();
+    assert!(matches!(b.product(0, 1), Err(ExprError::Product { .. })), "one product at most");
+    assert!(matches!(b.input(2), Err(ExprError::Product { .. })), "its operands are used for nothing else");
+    let bias = b.input(1).unwrap();
+    let sum = b.binary(BinaryOp::Add, product, bias).unwrap();
+    b.output(sum).unwrap();
+    let expr = b.finish().unwrap();
+    assert_eq!(expr.to_string(), "(v0=matmul(in0,in2) in1:f32 v2=add(v0,in1)) -> v2");
+    let rest = expr.behind_product().unwrap();
+    assert_eq!(rest.to_string(), "(in0:f32 in1:f32 v2=add(in0,in1)) -> v2");
+}

@@ -15,6 +15,15 @@ pub(super) struct Group {
     pub expr: Arc<Expr>,
     pub dims: Dims,
     pub outputs: SmallVec<[Operand; 1]>,
+    pub product: Option<Product>,
+}
+
+/// A group with a matrix product, in two.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Product {
+    pub workload: Workload,
+    /// What comes after it.
+    pub rest: Workload,
 }
 
 impl Workload {
@@ -32,7 +41,16 @@ impl Workload {
             let (expected, got) = (expr.inputs().len(), inputs.len());
             return Err(WorkloadError::Arity { op: FUSED, expected, got });
         }
-        for (o, &dtype) in inputs.iter_mut().zip(expr.inputs()) {
+        let product = match expr.product() {
+            Some((a, b, _)) => Some(multiplied(expr, a, b, &dims, &mut inputs)?),
+            None => None,
+        };
+        let multiplies =
+            |k: usize| expr.product().is_some_and(|(a, b, _)| a as usize == k || b as usize == k);
+        for (k, (o, &dtype)) in inputs.iter_mut().zip(expr.inputs()).enumerate() {
+            if multiplies(k) {
+                continue;
+            }
             if o.dtype != dtype {
                 return Err(WorkloadError::MixedDTypes { op: "fused operand", a: o.dtype, b: dtype });
             }
@@ -56,7 +74,7 @@ impl Workload {
                 }
             })
             .collect::<Result<_, _>>()?;
-        let group = Group { expr: expr.clone(), dims, outputs };
+        let group = Group { expr: expr.clone(), dims, outputs, product };
         Ok(Workload {
             op: Op::Fused(expr.id()),
             inputs,
@@ -66,4 +84,38 @@ impl Workload {
             group: Some(Arc::new(group)),
         })
     }
+
+    /// The matrix product that a fused group starts with, if it does: a workload of its own, whose result is
+    /// contiguous.
+    pub fn product(&self) -> Option<&Workload> {
+        self.group.as_ref()?.product.as_ref().map(|p| &p.workload)
+    }
+
+    /// What a fused group does with its product: the same results, with the product as first operand and the
+    /// group's other operands after it.
+    pub fn behind_product(&self) -> Option<&Workload> {
+        self.group.as_ref()?.product.as_ref().map(|p| &p.rest)
+    }
+}
+
+/// The product of operands `a` and `b`, which then are as kernels see them, and the rest of the group.
+fn multiplied(
+    expr: &Expr,
+    a: u16,
+    b: u16,
+    dims: &Dims,
+    inputs: &mut [Operand],
+) -> Result<Product, WorkloadError> {
+    let (a, b) = (a as usize, b as usize);
+    let workload = Workload::new(Op::MatMul, [inputs[a].clone(), inputs[b].clone()])?;
+    if workload.output.dims != *dims {
+        let (of, dims) = (workload.output.dims.clone(), dims.clone());
+        return Err(WorkloadError::Broadcast { op: "the product of a group", a: of, b: dims });
+    }
+    inputs[a] = workload.inputs[0].clone();
+    inputs[b] = workload.inputs[1].clone();
+    let others = inputs.iter().enumerate().filter(|(k, _)| *k != a && *k != b).map(|(_, o)| o.clone());
+    let rest = expr.behind_product().ok_or(WorkloadError::NoExpr)?;
+    let rest = Workload::fused(&rest, dims, std::iter::once(workload.output.clone()).chain(others))?;
+    Ok(Product { workload, rest })
 }

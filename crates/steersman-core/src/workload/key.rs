@@ -143,6 +143,8 @@ impl Workload {
         for &d in dims {
             key.push(d as u64)?;
         }
+        // What a product sums over shows in no other dimension.
+        key.push(self.product().map_or(0, |p| p.matmul_k() as u64 + 1))?;
         let (mut one, mut other) = (0u64, 1u64);
         let mut mix = |word: u64| {
             one = (one.rotate_left(29) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);

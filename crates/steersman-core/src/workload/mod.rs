@@ -94,14 +94,28 @@ impl Workload {
     /// The same workload with looser or stricter numerics allowed.
     pub fn with_numerics(mut self, numerics: NumericClass) -> Workload {
         self.numerics = numerics;
+        if let Some(product) = self.product_mut() {
+            product.workload.numerics = numerics;
+            product.rest.numerics = numerics;
+        }
         self
+    }
+
+    fn product_mut(&mut self) -> Option<&mut fused::Product> {
+        // Groups are shared: only what has a product is copied.
+        self.group.as_ref()?.product.as_ref()?;
+        Arc::make_mut(self.group.as_mut()?).product.as_mut()
     }
 
     /// The same workload with its result wanted elsewhere.
     pub fn with_output_at(mut self, place: Place) -> Workload {
         self.output.place = place;
         if let Some(group) = &mut self.group {
-            Arc::make_mut(group).outputs.iter_mut().for_each(|o| o.place = place);
+            let group = Arc::make_mut(group);
+            group.outputs.iter_mut().for_each(|o| o.place = place);
+            if let Some(product) = &mut group.product {
+                product.rest = product.rest.clone().with_output_at(place);
+            }
         }
         self
     }
@@ -128,7 +142,11 @@ impl Workload {
             });
         }
         if let Some(group) = &mut self.group {
-            Arc::make_mut(group).outputs[n] = output.clone();
+            let group = Arc::make_mut(group);
+            group.outputs[n] = output.clone();
+            if let Some(product) = &mut group.product {
+                product.rest = product.rest.clone().with_nth_output(n, output.clone())?;
+            }
         }
         if n == 0 {
             self.output = output;
@@ -203,7 +221,8 @@ impl Workload {
             Op::Custom(_) => self.inputs[0].elements() as f64,
             Op::Fused(_) => {
                 let elements = self.dims().iter().product::<usize>() as f64;
-                self.expr().map_or(0.0, |e| e.flops() * elements)
+                let product = self.product().map_or(0.0, |p| p.flops());
+                self.expr().map_or(0.0, |e| e.flops() * elements + product)
             }
         }
     }

@@ -244,7 +244,10 @@ impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.op.name(), self.dtype())?;
         if let Some(expr) = self.expr() {
-            write!(f, " {} {{{}}} of", show(self.dims()), Brief(expr, SHOWN_STEPS))?;
+            write!(f, " {} {{{}}}", show(self.dims()), Brief(expr, SHOWN_STEPS))?;
+            if !self.inputs.is_empty() {
+                f.write_str(" of")?;
+            }
         }
         for o in &self.inputs {
             let (dims, strides) = unstretched(self.op, o);

@@ -129,8 +129,9 @@ impl<'a> Bound<'a> {
             let replaced = in_place && io.outputs().any(|out| out == *at);
             let way = match step(k) {
                 Some(0) => Way::Same { fill: false },
-                // Loops must not write where they read: what is replaced is read from a copy.
-                Some(1) if !replaced => Way::Direct,
+                // Loops must not write where they read: what is replaced is read from a copy, but for one chain,
+                // which has read all of a block before it writes any.
+                Some(1) if !replaced || program.is_one_chain() => Way::Direct,
                 None if bound.nest.period(k) <= TILE_MOST / 2 => Way::Gather { kept: true },
                 _ => Way::Gather { kept: false },
             };

@@ -83,6 +83,20 @@ pub unsafe fn flat(bound: &Bound<'_>, range: Range<usize>, parts: &mut Parts) {
     });
 }
 
+/// Computes elements `range` of a group that reduces nothing.
+///
+/// # Safety
+/// As for [`flat`].
+pub unsafe fn arrays(tiles: &mut Tiles<'_>, range: Range<usize>) {
+    let mut i = range.start;
+    while i < range.end {
+        let n = tiles.seek(i).min(range.end - i);
+        // SAFETY: by the caller's word.
+        unsafe { tiles.compute(n) };
+        i += n;
+    }
+}
+
 /// Writes what was reduced over all elements.
 ///
 /// # Safety

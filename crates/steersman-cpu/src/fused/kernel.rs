@@ -57,7 +57,18 @@ impl Fused {
             .get(level as u64, || Ready { program: Program::new(expr, level), class: class(expr, level) })
     }
 
-    fn program<'e>(&self, expr: &'e Expr) -> Result<&'e Program, Refusal> {
+    /// Bytes of the nearest cache.
+    pub(super) fn nearest(&self) -> Option<usize> {
+        self.nearest
+    }
+
+    /// Whose measured rates say what a step costs, and on which instruction set.
+    pub(super) fn rates(&self) -> (&str, Level) {
+        (&self.rates, self.level)
+    }
+
+    /// The expression's program, or why there is none.
+    pub(super) fn program<'e>(&self, expr: &'e Expr) -> Result<&'e Program, Refusal> {
         self.ready(expr).program.as_ref().map_err(Refusal::clone)
     }
 
@@ -187,6 +198,9 @@ impl Kernel for Fused {
 
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         supported(w)?;
+        if w.product().is_some() {
+            return Err(Refusal::new("it does not multiply matrices"));
+        }
         w.expr().map_or(Ok(()), |e| self.program(e).map(|_| ()))
     }
 
@@ -202,14 +216,9 @@ impl Kernel for Fused {
 
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
         match w.expr().map(|e| self.program(e)) {
-            Some(Ok(program)) => cost::terms(
-                w,
-                program,
-                p.threads.into(),
-                machine,
-                (&self.rates, self.level),
-                p.variant != THROUGH,
-            ),
+            Some(Ok(program)) => {
+                cost::terms(w, program, p.threads.into(), machine, self.rates(), p.variant != THROUGH)
+            }
             _ => Terms::launch(f64::INFINITY),
         }
     }

@@ -144,6 +144,7 @@ impl Lowered {
                 Some(rows) => Work::Row(rows),
                 None => return Ok(args[0]),
             },
+            Step::Product(..) => return Err(Refusal::new("a matrix product is no loop over elements")),
             Step::Index(_) => Work::At(convert::index(level, dtype), None),
             Step::Random { dist, key, .. } => {
                 Work::At(generator(level, dist, dtype == DType::F64), Some(key))

@@ -29,20 +29,25 @@
 //! - `cpu/fused-scalar` runs the steps one by one through whole arrays, by the scalar kernels: the reference.
 //! - `cpu/fused-<isa>` runs all steps on a tile of a few hundred elements, then the next tile; what lives between
 //!   steps stays in the nearest cache. Variant 1 writes results past the cache.
+//! - `cpu/matmul-<way>-<isa>+fused` runs groups that start with a matrix product: block by block, the rest while the
+//!   block is in cache.
 //!
 //! How it hangs together: `lower` turns an expression into loops (those of [`map`](crate::map), and `convert`'s),
-//! `schedule` orders them so that few values live at once, `program` gives values places and makes `chain`s of
+//! `schedule` orders them so that few values live at once, `assembly` gives values places and `link` makes `chain`s of
 //! cheap steps; that is done once for an expression and kept with it. For each run, `shape` says what is reduced over what, `bind` how operands
 //! reach tiles, `nest` where they are; `tile` runs the steps, `drive` takes threads through their tiles.
 
+mod assembly;
 mod bind;
 mod chain;
 mod convert;
 mod cost;
 mod drive;
 mod kernel;
+mod link;
 mod lower;
 mod nest;
+mod product;
 mod program;
 mod scalar;
 mod schedule;
@@ -51,6 +56,7 @@ mod tile;
 
 use crate::context::Context;
 use crate::isa::Level;
+use crate::matmul::Way;
 use std::sync::Arc;
 use steersman_core::Kernel;
 
@@ -59,6 +65,9 @@ pub fn kernels(ctx: &Context) -> Vec<Arc<dyn Kernel>> {
     let mut all: Vec<Arc<dyn Kernel>> = vec![Arc::new(scalar::Scalar::new(ctx))];
     for level in Level::present() {
         all.push(Arc::new(kernel::Fused::new(ctx, level)));
+        for way in [Way::Small, Way::Packed] {
+            all.push(Arc::new(product::WithProduct::new(ctx, level, way)));
+        }
     }
     all
 }

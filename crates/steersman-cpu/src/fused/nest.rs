@@ -3,6 +3,7 @@
 //! The order of elements is that of the shape, since positions, random numbers and reductions go by it.
 //! Neighbouring dimensions that every operand steps through as one are one.
 
+use crate::map;
 use smallvec::SmallVec;
 use steersman_core::{MAX_RANK, Operand};
 
@@ -50,15 +51,12 @@ impl Nest {
 
     /// The step of operand `k` from each element to the next through all dimensions, if it is one.
     pub fn step(&self, k: usize) -> Option<isize> {
-        let s = &self.strides[k];
-        let even = (1..self.rank).all(|d| s[d - 1] == s[d] * self.dims[d] as isize);
-        even.then_some(s[self.rank - 1])
+        map::step(&self.dims[..self.rank], &self.strides[k])
     }
 
     /// After how many elements operand `k` starts over, again and again.
     pub fn period(&self, k: usize) -> usize {
-        let changes = self.strides[k][..self.rank].iter().take_while(|&&s| s == 0).count();
-        self.dims[changes..self.rank].iter().product()
+        map::period(&self.dims[..self.rank], &self.strides[k])
     }
 
     /// Writes where each operand's `i`th element is, and returns how many are left in its row.

@@ -3,8 +3,10 @@
 use super::kernel::supported;
 use crate::context::Context;
 use crate::isa::Level;
+use crate::matmul::candidates::reference;
 use crate::random::generator;
 use crate::{map, reduce};
+use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::expr::{Output, Step, Value};
 use steersman_core::{
@@ -20,6 +22,7 @@ pub struct Scalar {
     device: DeviceId,
     map: map::Scalar,
     reduce: reduce::ScalarKernel,
+    product: Arc<dyn Kernel>,
 }
 
 /// A value of every element, contiguous.
@@ -47,7 +50,12 @@ impl Array {
 impl Scalar {
     /// For this device.
     pub fn new(ctx: &Context) -> Scalar {
-        Scalar { device: ctx.device, map: map::Scalar::new(ctx), reduce: reduce::ScalarKernel::new(ctx) }
+        Scalar {
+            device: ctx.device,
+            map: map::Scalar::new(ctx),
+            reduce: reduce::ScalarKernel::new(ctx),
+            product: reference(ctx),
+        }
     }
 
     /// One op on arrays, into another.
@@ -143,6 +151,11 @@ impl Kernel for Scalar {
                     }
                     Step::Index(_) => {
                         (0..n).for_each(|i| write(dtype, out.bytes(), i, Number::Whole(i as i64)))
+                    }
+                    Step::Product(a, b) => {
+                        let (a, b) = (a as usize, b as usize);
+                        let factors = [(&w.inputs()[a], io.inputs[a]), (&w.inputs()[b], io.inputs[b])];
+                        self.apply(&*self.product, Op::MatMul, &factors, to)?;
                     }
                     Step::Random { dist, key, .. } => {
                         let wide = dtype == DType::F64;

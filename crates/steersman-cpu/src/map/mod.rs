@@ -44,6 +44,7 @@ mod table;
 pub(crate) use copy::{fill, gather_run, scatter_run};
 pub(crate) use cost::flops;
 pub(crate) use narrow::{Half, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+pub(crate) use plan::{period, step};
 pub(crate) use row::{RowFn, Rows};
 pub(crate) use scalar::Scalar;
 pub(crate) use table::of as find_rows;

@@ -75,15 +75,12 @@ impl Plan {
     /// The step of operand `k` from each element to the next through all dimensions, if it is the same
     /// throughout.
     pub fn step(&self, k: usize) -> Option<isize> {
-        let s = &self.strides[k];
-        let even = (1..self.rank).all(|d| s[d - 1] == s[d] * self.dims[d] as isize);
-        even.then_some(s[self.rank - 1])
+        step(&self.dims[..self.rank], &self.strides[k])
     }
 
     /// After how many elements operand `k` starts over, again and again.
     pub fn period(&self, k: usize) -> usize {
-        let changes = self.strides[k][..self.rank].iter().take_while(|&&s| s == 0).count();
-        self.dims[changes..self.rank].iter().product()
+        period(&self.dims[..self.rank], &self.strides[k])
     }
 
     /// The position of the `i`th element.
@@ -101,6 +98,18 @@ impl Plan {
         }
         cursor
     }
+}
+
+/// The step from each element to the next through all of these dimensions, if it is the same throughout.
+pub fn step(dims: &[usize], strides: &[isize]) -> Option<isize> {
+    let even = (1..dims.len()).all(|d| strides[d - 1] == strides[d] * dims[d] as isize);
+    even.then_some(strides[dims.len() - 1])
+}
+
+/// After how many elements strides start over, again and again.
+pub fn period(dims: &[usize], strides: &[isize]) -> usize {
+    let changes = strides[..dims.len()].iter().take_while(|&&s| s == 0).count();
+    dims[changes..].iter().product()
 }
 
 /// A position in a plan.

@@ -1,5 +1,6 @@
 //! How large the blocks of the packed product are.
 
+use crate::host::Host;
 use crate::isa::Level;
 
 /// Block sizes of [`super::packed`]: `mc × kc` of `a` and `kc × nc` of `b` are copied at a time.
@@ -15,6 +16,12 @@ pub struct Blocks {
 }
 
 impl Blocks {
+    /// Sizes for this host; what it does not say of its caches is taken to be small.
+    pub fn for_host(host: &Host, dtype: usize, level: Level) -> Blocks {
+        let cache = |l: u8, other: usize| host.cache(l).map_or(other, |c| c.bytes);
+        Blocks::for_caches(cache(1, 32 << 10), cache(2, 512 << 10), cache(3, 8 << 20), dtype, level)
+    }
+
     /// Sizes for a core with caches of these bytes (`l3` is the core's share), elements of `dtype`
     /// bytes, and the tiles of `level`.
     pub fn for_caches(l1: usize, l2: usize, l3: usize, dtype: usize, level: Level) -> Blocks {

@@ -2,8 +2,8 @@
 
 use super::blas::{self, Blas};
 use super::{
-    Blocks, Float, Gemm, Scratch, amx, by_gemm_crate, by_matrixmultiply, gemv, naive, packed, padded_flops,
-    small, split,
+    Blocks, Float, Gemm, Scratch, Way, amx, by_gemm_crate, by_matrixmultiply, gemv, naive, packed,
+    padded_flops, small, split,
 };
 use crate::context::Context;
 use crate::isa::Level;
@@ -38,6 +38,19 @@ fn product(ctx: &Context, name: String, how: How) -> Arc<dyn Kernel> {
     Arc::new(Product { ctx: ctx.clone(), name, how })
 }
 
+/// The kernel that multiplies one block after another `way`: what it takes and what that costs.
+pub(crate) fn in_blocks(ctx: &Context, way: Way, level: Level) -> Arc<dyn Kernel> {
+    match way {
+        Way::Small => product(ctx, format!("cpu/matmul-small-{}", level.name()), How::Small(level)),
+        Way::Packed => product(ctx, format!("cpu/matmul-packed-{}", level.name()), How::Packed(level)),
+    }
+}
+
+/// The plainest way, which takes every type.
+pub(crate) fn reference(ctx: &Context) -> Arc<dyn Kernel> {
+    product(ctx, "cpu/matmul-naive".into(), How::Naive)
+}
+
 #[derive(Clone)]
 enum How {
     Naive,
@@ -61,7 +74,7 @@ const SHORT_BLOCKS: u16 = 1;
 /// Bytes of a page of memory, the least there is.
 const PAGE: usize = 4096;
 /// A tile's worth of rows or columns: parts of a split are whole tiles.
-const GRAIN: usize = 16;
+pub(crate) const GRAIN: usize = 16;
 /// Beyond this plain loops are ten times behind and more: not worth an estimate.
 const MOST_NAIVE_FLOPS: f64 = 3e5;
 
@@ -249,14 +262,7 @@ impl Product {
                 How::Gemv(level) if g.m == 1 || g.n == 1 => gemv(*level, g),
                 How::Gemv(level) | How::Small(level) => small(*level, g),
                 How::Packed(level) => {
-                    let cache = |l: u8, other: usize| self.ctx.host.cache(l).map_or(other, |c| c.bytes);
-                    let mut blocks = Blocks::for_caches(
-                        cache(1, 32 << 10),
-                        cache(2, 512 << 10),
-                        cache(3, 8 << 20),
-                        size_of::<T>(),
-                        *level,
-                    );
+                    let mut blocks = Blocks::for_host(&self.ctx.host, size_of::<T>(), *level);
                     if variant == SHORT_BLOCKS {
                         (blocks.mc, blocks.kc) = (blocks.mc.div_ceil(2), blocks.kc.div_ceil(2));
                     }
@@ -275,7 +281,7 @@ impl Product {
 }
 
 /// The product of batch entry `b`.
-fn product_at<T>(w: &Workload, b: usize, io: Io<'_>) -> Gemm<T> {
+pub(crate) fn product_at<T>(w: &Workload, b: usize, io: Io<'_>) -> Gemm<T> {
     let (_, m, k, n) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
     let offset = |o: &steersman_core::Operand| -> isize {
         let lead = o.rank() - 2;

@@ -40,6 +40,7 @@ mod blocks;
 pub mod candidates;
 mod element;
 mod few;
+mod finished;
 mod foreign;
 mod gemv;
 mod kernels;
@@ -55,6 +56,7 @@ mod work;
 
 pub use blocks::Blocks;
 pub use element::{Element, Float};
+pub(crate) use finished::{Way, finished};
 pub use foreign::{by_gemm_crate, by_matrixmultiply};
 pub use gemv::gemv;
 pub use naive::naive;

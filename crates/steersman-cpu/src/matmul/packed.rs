@@ -6,6 +6,7 @@ use super::pack::Panel;
 use super::tile::Tile;
 use super::{Blocks, Float, Gemm, Scratch};
 use crate::isa::Level;
+use std::ops::Range;
 
 /// Rows of `b` packed side by side.
 const ROWS_AT_ONCE: usize = 8;
@@ -19,6 +20,22 @@ const STREAM_FROM: usize = 32 << 20;
 /// The CPU has `level`. `a`, `b` and `c` are valid at their shapes and strides; `c` overlaps neither
 /// `a` nor `b`.
 pub unsafe fn packed<T: Float>(level: Level, g: &Gemm<T>, blocks: Blocks, scratch: &mut Scratch) {
+    // SAFETY: the caller's promise.
+    unsafe { packed_then(level, g, blocks, scratch, None) }
+}
+
+/// As [`packed`], and hands every block of `c` (rows, columns) to `done` as soon as it is final. With somebody to
+/// read it, `c` is not written past the caches.
+///
+/// # Safety
+/// As for [`packed`].
+pub(super) unsafe fn packed_then<T: Float>(
+    level: Level,
+    g: &Gemm<T>,
+    blocks: Blocks,
+    scratch: &mut Scratch,
+    mut done: Option<&mut dyn FnMut(Range<usize>, Range<usize>)>,
+) {
     let kernels = T::kernels(level);
     if g.m == 0 || g.n == 0 {
         return;
@@ -26,6 +43,9 @@ pub unsafe fn packed<T: Float>(level: Level, g: &Gemm<T>, blocks: Blocks, scratc
     if g.k == 0 {
         // SAFETY: the caller's promise covers c.
         unsafe { g.zero_c() };
+        if let Some(done) = &mut done {
+            done(0..g.m, 0..g.n);
+        }
         return;
     }
     let nr = kernels.packed_vectors * kernels.lanes;
@@ -33,7 +53,8 @@ pub unsafe fn packed<T: Float>(level: Level, g: &Gemm<T>, blocks: Blocks, scratc
     let nc = even(g.n, blocks.nc, nr);
     let mc = even(g.m, blocks.mc, kernels.max_rows(kernels.packed_vectors));
     let vector = (kernels.lanes * size_of::<T>()) as isize;
-    let stream = kc >= g.k
+    let stream = done.is_none()
+        && kc >= g.k
         && g.m * g.n * size_of::<T>() >= STREAM_FROM
         && (g.c as isize) % vector == 0
         && g.c_rs * size_of::<T>() as isize % vector == 0;
@@ -49,6 +70,9 @@ pub unsafe fn packed<T: Float>(level: Level, g: &Gemm<T>, blocks: Blocks, scratc
                     let m = mc.min(g.m - i);
                     pack_a(kernels, g, (i, m), (p, k), pa);
                     multiply(kernels, g, (i, m), (p, k), (j, n), (pa, pb), (blocks.mc * blocks.kc, stream));
+                    if let Some(done) = done.as_mut().filter(|_| p + k == g.k) {
+                        done(i..i + m, j..j + n);
+                    }
                 }
             }
         }

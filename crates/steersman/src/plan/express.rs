@@ -19,17 +19,27 @@ pub(super) struct Fused {
 }
 
 impl Fused {
-    /// The expression of these steps, which are the stamped items.
-    pub fn build(l: &Lower<'_>, steps: &[u32], arrays: &[u32], reductions: &[u32]) -> Result<Fused, Error> {
+    /// The expression of these steps, which are the stamped items, perhaps with a matrix product that they take.
+    pub fn build(
+        l: &Lower<'_>,
+        steps: &[u32],
+        arrays: &[u32],
+        reductions: &[u32],
+        product: Option<u32>,
+    ) -> Result<Fused, Error> {
         let inside = |a: u32| l.stamp[a as usize] == l.stamps;
         let number = |a: u32| match l.groups.roles[a as usize] {
             Role::Constant(_) => l.items[a as usize].args.first().and_then(|s| s.scalar()),
             _ => None,
         };
-        let mut inputs: Vec<Fed> = Vec::new();
+        // A product's operands are nobody else's, whatever else reads the same memory.
+        let mut inputs: Vec<Fed> = match product {
+            Some(p) => l.items[p as usize].args.iter().filter_map(|a| a.node()).map(|a| l.fed(a)).collect(),
+            None => Vec::new(),
+        };
         let mut input_of: HashMap<u32, u16> = HashMap::new();
         for a in steps.iter().flat_map(|&i| &l.items[i as usize].args).filter_map(|a| a.node()) {
-            if !inside(a) && number(a).is_none() && !input_of.contains_key(&a) {
+            if Some(a) != product && !inside(a) && number(a).is_none() && !input_of.contains_key(&a) {
                 let too_long = |_| Error::from(ExprError::TooLong);
                 input_of.insert(a, u16::try_from(inputs.len()).map_err(too_long)?);
                 let plain =
@@ -46,6 +56,9 @@ impl Fused {
         let mut scalars = Scalars::default();
         let mut value_of: HashMap<u32, Value> = HashMap::new();
         let mut build = |b: &mut Builder, scalars: &mut Scalars| -> Result<(), ExprError> {
+            if let Some(p) = product {
+                value_of.insert(p, b.product(0, 1)?);
+            }
             for &i in steps {
                 let item = &l.items[i as usize];
                 let mut args: SmallVec<[Value; 3]> = SmallVec::new();

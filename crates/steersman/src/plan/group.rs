@@ -7,22 +7,17 @@
 
 use super::graph::Item;
 use super::layout::{Look, view};
-use crate::array::node::{NodeOp, Spread};
+use crate::array::node::NodeOp;
 use crate::array::value::contiguous;
 use smallvec::SmallVec;
 use std::cell::Cell;
-use steersman_core::expr::Dist;
 use steersman_core::{Axes, Dims};
 
 /// Steps of a group at most. A Monte Carlo chain of 256 steps has 1,300; from here on a cut costs one write and
 /// one read of an array in thousands of operations.
-const MAX_STEPS: usize = 4096;
+pub(super) const MAX_STEPS: usize = 4096;
 
-/// Operations per element up to which a value is computed again rather than written to memory and read back:
-/// 8 bytes of traffic take about as long as this many.
-const CHEAP: f64 = 16.0;
-
-const NEVER: u32 = u32::MAX;
+pub(super) const NEVER: u32 = u32::MAX;
 
 /// What becomes of an expression.
 #[derive(Clone, Debug)]
@@ -44,30 +39,30 @@ pub(super) enum Role {
 }
 
 #[derive(Clone, Copy)]
-enum Dep {
+pub(super) enum Dep {
     At(u32),
     Group(u32),
 }
 
 pub(super) struct Group {
-    parent: Cell<u32>,
-    time: u32,
+    pub parent: Cell<u32>,
+    pub time: u32,
     pub dims: Dims,
-    deps: Vec<Dep>,
+    pub deps: Vec<Dep>,
     /// The earliest stage or other group that takes something of this one from memory.
-    first_use: u32,
-    steps: usize,
+    pub first_use: u32,
+    pub steps: usize,
     /// What its reductions run over, but for those over everything: fused kernels take one set.
-    over: Option<Axes>,
+    pub over: Option<Axes>,
 }
 
 /// Roles of all items.
 pub(super) struct Groups<'a> {
-    items: &'a [Item],
+    pub items: &'a [Item],
     pub roles: Vec<Role>,
     /// Whether an item's elements must be in memory.
     pub must: Vec<bool>,
-    groups: Vec<Group>,
+    pub groups: Vec<Group>,
     clock: u32,
 }
 
@@ -99,6 +94,7 @@ impl<'a> Groups<'a> {
                 g.require(i as u32);
             }
         }
+        g.join_what_reads_the_same();
         g.keep_what_was_passed_twice();
         g.keep_what_is_dear();
         g
@@ -248,49 +244,6 @@ impl<'a> Groups<'a> {
         (first || last) && *over.get_or_insert(axes) == axes
     }
 
-    /// Whether a group can come after these, if need be by moving it to the end.
-    fn fits(&mut self, g: u32, deps: &[Dep]) -> bool {
-        if deps.iter().all(|&d| self.at(d) < self.time(g)) {
-            return true;
-        }
-        let itself = deps.iter().any(|&d| matches!(d, Dep::Group(h) if self.find(h) == g));
-        if itself || self.groups[g as usize].first_use != NEVER {
-            return false;
-        }
-        self.groups[g as usize].time = self.next();
-        true
-    }
-
-    /// Makes two groups one, if one can be moved to the other's time.
-    fn merge(&mut self, a: u32, b: u32) -> Option<u32> {
-        let (early, late) = if self.time(a) < self.time(b) { (a, b) } else { (b, a) };
-        let (e, l) = (&self.groups[early as usize], &self.groups[late as usize]);
-        if e.steps + l.steps > MAX_STEPS || e.over.zip(l.over).is_some_and(|(a, b)| a != b) {
-            return None;
-        }
-        let time = if l.deps.iter().all(|&d| self.at(d) < e.time) {
-            e.time
-        } else if e.first_use > l.time {
-            l.time
-        } else {
-            return None;
-        };
-        let deps = std::mem::take(&mut self.groups[late as usize].deps);
-        for &d in &deps {
-            self.used(Some(d), time);
-        }
-        let l = &self.groups[late as usize];
-        let (steps, first_use, over) = (l.steps, l.first_use, l.over);
-        self.groups[late as usize].parent.set(early);
-        let e = &mut self.groups[early as usize];
-        e.time = time;
-        e.steps += steps;
-        e.over = e.over.or(over);
-        e.first_use = e.first_use.min(first_use);
-        e.deps.extend(deps);
-        Some(early)
-    }
-
     fn new_group(&mut self, i: usize) -> u32 {
         let id = self.groups.len() as u32;
         let time = self.next();
@@ -307,7 +260,7 @@ impl<'a> Groups<'a> {
         id
     }
 
-    fn used(&mut self, dep: Option<Dep>, time: u32) {
+    pub fn used(&mut self, dep: Option<Dep>, time: u32) {
         if let Some(Dep::Group(g)) = dep {
             let g = self.find(g);
             let first = &mut self.groups[g as usize].first_use;
@@ -315,16 +268,16 @@ impl<'a> Groups<'a> {
         }
     }
 
-    fn next(&mut self) -> u32 {
+    pub fn next(&mut self) -> u32 {
         self.clock += 1;
         self.clock
     }
 
-    fn time(&self, g: u32) -> u32 {
+    pub fn time(&self, g: u32) -> u32 {
         self.groups[self.find(g) as usize].time
     }
 
-    fn at(&self, d: Dep) -> u32 {
+    pub fn at(&self, d: Dep) -> u32 {
         match d {
             Dep::At(t) => t,
             Dep::Group(g) => self.time(g),
@@ -352,63 +305,6 @@ impl<'a> Groups<'a> {
 
     pub fn dims(&self, g: u32) -> &Dims {
         &self.groups[g as usize].dims
-    }
-
-    /// What an earlier read computed on the way and this one needs again is kept, at the latest point that both
-    /// share: else a loop that reads something of a state it carries on would compute the state from its
-    /// beginning every time.
-    fn keep_what_was_passed_twice(&mut self) {
-        let mut wanted = vec![false; self.items.len()];
-        for item in self.items.iter().filter(|item| !item.passed) {
-            for a in item.args.iter().filter_map(|a| a.node()) {
-                wanted[a as usize] |= self.items[a as usize].passed;
-            }
-        }
-        let mut cost = vec![0.0; self.items.len()];
-        for i in 0..self.items.len() {
-            cost[i] = self.cost(i, &cost);
-            if wanted[i] && matches!(self.roles[i], Role::Step(_)) && cost[i] > CHEAP {
-                self.must[i] = true;
-            }
-        }
-    }
-
-    /// Values that a later group takes are written to memory unless they are quickly computed again.
-    fn keep_what_is_dear(&mut self) {
-        let mut cost = vec![0.0; self.items.len()];
-        // Arrays of the group's size that computing it again would read.
-        let mut reads = vec![0usize; self.items.len()];
-        for i in 0..self.items.len() {
-            let Role::Step(g) = self.roles[i] else { continue };
-            let g = self.find(g);
-            for a in self.items[i].args.iter().filter_map(|a| a.node()) {
-                let a = a as usize;
-                match self.roles[a] {
-                    Role::Step(h) if self.find(h) != g => {
-                        let other = self.items[a].dims != self.items[i].dims;
-                        if other || cost[a] > CHEAP || reads[a] > 2 {
-                            self.must[a] = true;
-                        }
-                    }
-                    _ => {}
-                }
-                let inline = matches!(self.roles[a], Role::Step(_)) && !self.must[a];
-                let full = self.items[a].dims == self.items[i].dims;
-                reads[i] = reads[i].saturating_add(if inline { reads[a] } else { usize::from(full) });
-            }
-            cost[i] = self.cost(i, &cost);
-        }
-    }
-
-    /// Operations per element to compute an item from what is in memory.
-    fn cost(&self, i: usize, cost: &[f64]) -> f64 {
-        if !matches!(self.roles[i], Role::Step(_)) {
-            return 0.0;
-        }
-        let args = self.items[i].args.iter().filter_map(|a| a.node());
-        let inline: f64 = args.filter(|&a| !self.must[a as usize]).map(|a| cost[a as usize]).sum();
-        // A long chain's cost need not be known exactly, and must not overflow.
-        (flops(&self.items[i].op) + inline).min(1e9)
     }
 
     /// Everything that happens, in order.
@@ -439,16 +335,5 @@ impl<'a> Groups<'a> {
         }
         timed.sort_by_key(|(time, _)| *time);
         timed.into_iter().map(|(_, event)| event).collect()
-    }
-}
-
-fn flops(op: &NodeOp) -> f64 {
-    match op {
-        NodeOp::Unary(u) => u.flops(),
-        NodeOp::Binary(b) => b.flops(),
-        NodeOp::Ternary(t) => t.flops(),
-        NodeOp::Random(Spread::Uniform) => Dist::Uniform.flops(),
-        NodeOp::Random(Spread::Normal) => Dist::Normal.flops(),
-        _ => 1.0,
     }
 }

@@ -28,6 +28,12 @@ impl Guess {
     pub fn is_slower(&self, apart: Guess) -> bool {
         self.tried && self.least > apart.mean * if apart.proven { 1.0 } else { 2.5 }
     }
+
+    /// Whether a product with what follows it may be worth running as one, rather than one after the other. Supposed,
+    /// it must not take longer: here both ways are products of the same kind, so suppositions are wrong alike.
+    pub fn pays(&self, apart: Guess) -> bool {
+        if self.tried { !self.is_slower(apart) } else { self.mean <= apart.mean }
+    }
 }
 
 #[cfg(test)]
@@ -45,5 +51,15 @@ mod tests {
         assert!(!guess(2.5, 2.0, true, true).is_slower(supposed), "a supposed time must be much shorter");
         assert!(guess(4.0, 3.0, true, true).is_slower(supposed));
         assert!(!apart.and(supposed).proven, "one guess makes the sum a guess");
+    }
+
+    #[test]
+    fn a_product_runs_with_what_follows_if_that_is_supposed_to_pay_and_not_known_to_be_slower() {
+        let guess = |mean, least, tried| Guess { mean, least, tried, proven: tried };
+        let apart = guess(1.0, 0.5, true);
+        assert!(guess(0.9, 0.3, false).pays(apart));
+        assert!(!guess(1.1, 0.3, false).pays(apart), "supposed to take longer");
+        assert!(guess(1.1, 0.9, true).pays(apart), "perhaps not slower");
+        assert!(!guess(1.2, 1.1, true).pays(apart));
     }
 }

@@ -64,7 +64,9 @@ fn slot(source: &super::stage::Source) -> Option<u32> {
 /// The slot that output `n` can replace: read whole, by one operand only, of the same shape and element size.
 fn in_place(stage: &Stage, n: usize, slots: &[usize], dies: impl Fn(u32) -> bool) -> Option<u32> {
     let w: &Workload = &stage.workload;
-    if !w.op().is_elementwise() && !matches!(w.op(), Op::Fused(_)) {
+    // A product needs its operands, and what follows it the others, after the first results are written.
+    let in_order = w.op().is_elementwise() || matches!(w.op(), Op::Fused(_));
+    if !in_order || w.product().is_some() {
         return None;
     }
     let output = &w.outputs()[n];

@@ -5,8 +5,8 @@
 //! | walk the graph from what is read, without recursion, into a key | `collect` |
 //! | look the key up: same structure, shapes, types and layout have the same plan | `cache` |
 //! | equal subexpressions once | `graph` |
-//! | views become strides; element-wise chains and the reductions behind them become groups | `layout`, `group` |
-//! | groups become one fused workload (`express`) or one workload per op, as the engine's estimates say (`guess`) | `lower` |
+//! | views become strides; element-wise chains and the reductions behind them become groups | `layout`, `group`, `join`, `keep` |
+//! | groups become one fused workload (`express`) or one workload per op, as the engine's estimates say (`guess`); matrix products with what follows them likewise (`epilogue`) | `lower`, `operand`, `fuse` |
 //! | where each stage runs | `place` |
 //! | memory by last use, in place where nobody else looks, the peak known before anything runs | `memory` |
 //! | run, measure, hand values to nodes | `run` |
@@ -16,13 +16,18 @@
 
 mod cache;
 mod collect;
+mod epilogue;
 mod express;
+mod fuse;
 mod graph;
 mod group;
 mod guess;
+mod join;
+mod keep;
 mod layout;
 mod lower;
 mod memory;
+mod operand;
 mod picture;
 mod place;
 mod run;

@@ -110,8 +110,8 @@ fn short(text: &str) -> String {
 fn timing(s: &PlanStage) -> String {
     let mut text = if s.fused { format!("{} ops fused, ", s.ops) } else { String::new() };
     let _ = write!(text, "{} expected", Seconds(s.predicted_s));
-    if let Some(instead) = s.instead_s {
-        let _ = write!(text, " ({} {})", if s.fused { "op by op" } else { "fused" }, Seconds(instead));
+    if let (Some(other), Some(instead)) = (s.instead, s.instead_s) {
+        let _ = write!(text, " ({other} {})", Seconds(instead));
     }
     if let Some(measured) = s.measured_s {
         let _ = write!(text, ", {} measured", Seconds(measured));

@@ -65,6 +65,8 @@ pub struct PlanStage {
     /// For a fused group, the expected time of its ops one by one; for the last of ops that were not fused, that
     /// of the fused group. In seconds.
     pub instead_s: Option<f64>,
+    /// What that other way is.
+    pub instead: Option<&'static str>,
     /// Time it took when it last ran, in seconds.
     pub measured_s: Option<f64>,
     /// Where each operand comes from: `in0` is a given array, `s2` the result of stage 2, `n` a number.
@@ -140,6 +142,11 @@ fn stage(plan: &Compiled, s: usize) -> PlanStage {
         kernel: stage.kernel.clone(),
         predicted_s: stage.predicted,
         instead_s: stage.instead,
+        instead: stage.instead.map(|_| match (stage.workload.product(), stage.workload.expr()) {
+            (Some(_), _) => "product apart",
+            (None, Some(_)) if stage.ops > 1 => "op by op",
+            _ => "fused",
+        }),
         measured_s: stage.measured(),
         reads: reads.collect(),
         in_place: !stage.reuse.is_empty(),
@@ -182,8 +189,7 @@ impl fmt::Display for Plan {
                 (false, false) => String::new(),
             };
             write!(f, "\n     {} on {}, {} expected", s.kernel, s.place, Seconds(s.predicted_s))?;
-            if let Some(instead) = s.instead_s {
-                let other = if s.fused { "op by op" } else { "fused" };
+            if let (Some(other), Some(instead)) = (s.instead, s.instead_s) {
                 write!(f, " ({other} {})", Seconds(instead))?;
             }
             if let Some(measured) = s.measured_s {

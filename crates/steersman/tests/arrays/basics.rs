@@ -297,3 +297,37 @@ fn reductions_over_different_axes_of_one_chain_are_all_right() {
     assert_eq!(v(&columns), [76.0, 84.0, 92.0, 100.0, 108.0, 116.0]);
     assert_eq!(v(&all), [576.0]);
 }
+
+#[test]
+fn results_that_read_the_same_array_are_computed_in_one_pass() {
+    let rt = runtime();
+    let x = rt.from_vec((0..600).map(|i| i as f32 / 600.0).collect(), [20, 30]).unwrap();
+    let (sin, cos) = (x.sin(), x.cos());
+    let (first, last) = ((&x * 2.0).sum(..), (&x * &x).sum(..));
+    rt.eval_all(&[&sin, &cos, &first, &last]).unwrap();
+    let plan = sin.plan().unwrap();
+    assert_eq!(plan.stages.len(), 1, "{plan}");
+    let value = |a: &steersman::Array, i: usize| a.to_vec::<f32>().unwrap()[i];
+    let at = 17.0f32 / 600.0;
+    assert!((value(&sin, 17) - at.sin()).abs() < 1e-6 && (value(&cos, 17) - at.cos()).abs() < 1e-6);
+    assert!((first.item::<f32>().unwrap() - 599.0).abs() < 1e-2);
+    let squares: f64 = (0..600).map(|i| (f64::from(i) / 600.0).powi(2)).sum();
+    assert!((f64::from(last.item::<f32>().unwrap()) - squares).abs() < 1e-2);
+}
+
+#[test]
+fn a_product_and_what_follows_it_give_the_same_as_one_and_apart_and_a_plan_shows_both_ways() {
+    let rt = runtime();
+    let numbers = |n: usize, dims: [usize; 2]| {
+        rt.from_vec((0..n).map(|i| (i % 7) as f32 - 3.0).collect(), dims).unwrap()
+    };
+    let (a, b, bias) = (numbers(90 * 8, [90, 8]), numbers(8 * 70, [8, 70]), numbers(70, [1, 70]));
+    let together = (a.matmul(&b) + &bias).relu();
+    let plan = rt.explain(&together).unwrap();
+    assert!(plan.stages.iter().any(|s| s.instead_s.is_some() && s.instead.is_some()), "{plan}");
+    // Whoever holds the product keeps it in memory.
+    let product = a.matmul(&b);
+    product.eval().unwrap();
+    let apart = (&product + &bias).relu();
+    assert_eq!(together.to_vec::<f32>().unwrap(), apart.to_vec::<f32>().unwrap());
+}
