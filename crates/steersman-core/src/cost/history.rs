@@ -21,10 +21,11 @@ impl History {
         self.m2 = self.m2 * if self.n > 64 { 63.0 / 64.0 } else { 1.0 } + delta * (ln - self.mean);
     }
 
-    /// Variance of the mean, with a floor: 1.5% between runs of one process is never averaged away.
+    /// Variance of the mean, with a floor: 1.5% between runs of one process is never averaged away. A single run may
+    /// have been the first, with cold caches and untouched pages: it says little, and nothing of the machine.
     pub(super) fn variance(&self) -> f64 {
         let n = self.n.min(64) as f64;
-        let one = if self.n > 1 { (self.m2 / (n - 1.0)).max(4e-4) } else { 0.01 };
+        let one = if self.n > 1 { (self.m2 / (n - 1.0)).max(4e-4) } else { 0.1 };
         one / n + 2.25e-4
     }
 }
