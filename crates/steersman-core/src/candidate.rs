@@ -51,34 +51,13 @@ pub fn legality(kernel: &dyn Kernel, w: &Workload) -> Result<(), Refusal> {
     kernel.supports(w)
 }
 
-/// What has to be carried for a candidate, in sum: operands to its kernel, results to where they are wanted.
+/// What has to be carried for a candidate, in sum; its estimate says how long that takes and how well it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moves {
     /// Operands and results that live elsewhere.
     pub count: u32,
     /// Their bytes.
     pub bytes: u64,
-    /// How long carrying them takes.
-    pub seconds: Seconds,
-    /// Transfers behind the least known link on their ways; 0 if that is only supposed.
-    pub samples: u64,
-}
-
-impl Moves {
-    /// With one more.
-    pub fn and(self, m: &Move) -> Moves {
-        Moves {
-            count: self.count + 1,
-            bytes: self.bytes + m.bytes.0,
-            seconds: self.seconds + m.seconds,
-            samples: if self.count == 0 { m.samples } else { self.samples.min(m.samples) },
-        }
-    }
-
-    /// The least it can take: a link that was never measured may be ten times as quick as supposed.
-    pub fn least(&self) -> Seconds {
-        if self.samples == 0 { self.seconds * 0.1 } else { self.seconds * 0.8 }
-    }
 }
 
 /// One operand or result that has to be carried.
@@ -95,7 +74,7 @@ pub struct Move {
     /// How long it takes.
     pub seconds: Seconds,
     /// Transfers behind that; 0 if it is only supposed.
-    pub samples: u64,
+    pub samples: u32,
 }
 
 /// What is carried.
@@ -112,7 +91,7 @@ pub enum Moved {
 pub fn moves(
     w: &Workload,
     place: Place,
-    link: impl Fn(Place, Place) -> Result<(Link, u64), Refusal>,
+    link: impl Fn(Place, Place) -> Result<(Link, u32), Refusal>,
 ) -> Result<SmallVec<[Move; 4]>, Refusal> {
     let mut all = SmallVec::new();
     let inputs = w.inputs().iter().enumerate().map(|(i, o)| (Moved::Input(i), o, o.place, place));

@@ -3,6 +3,7 @@
 mod accelerator;
 mod carry;
 mod execute;
+mod rig;
 
 use crate::background::Background;
 use crate::error::Error;
@@ -18,9 +19,9 @@ use steersman_core::track::Tracker;
 use steersman_core::wisdom::{Notice, Wisdom};
 use steersman_core::{DeviceId, Engine, Seconds, Settings, Variant, Workload};
 use steersman_cpu::Cpu;
-use steersman_cpu::rig::CpuRig;
 
 pub(crate) use carry::{Carrier, Piece, Trouble};
+pub(crate) use rig::{at, rig};
 
 pub(crate) struct Inner {
     pub(crate) engine: Arc<Engine>,
@@ -189,11 +190,12 @@ impl Runtime {
         self.inner.save()
     }
 
-    /// Times variants of a workload in turns, on operands of this runtime's own.
+    /// Times variants of a workload in turns, on operands of this runtime's own. What a variant needs moved is part
+    /// of its time.
     pub fn contest(&self, w: &Workload, variants: &[Variant], how: &Contest) -> Result<Vec<Series>, Error> {
-        let mut rig = CpuRig::new(&self.inner.cpu, &self.inner.engine, w)
+        let mut rig = rig(&self.inner.carrier, &self.inner.engine, w)
             .map_err(|why| Error::Memory { workload: w.to_string(), why })?;
-        Ok(contest(&mut rig, variants, how, &mut |_| {}))
+        Ok(contest(&mut *rig, variants, how, &mut |_| {}))
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Evidence {
     /// Whether the workload lies outside the sizes seen.
     pub extrapolated: bool,
     /// Transfers behind the links it needs, 0 if they are only supposed; none if nothing is moved.
-    pub transfers: Option<u64>,
+    pub transfers: Option<u32>,
 }
 
 /// A predicted cost.
@@ -72,7 +72,7 @@ impl Estimate {
     }
 
     /// With so much time for moves, which rests on so many transfers.
-    pub fn with_moves(self, seconds: Seconds, transfers: u64) -> Estimate {
+    pub fn with_moves(self, seconds: Seconds, transfers: u32) -> Estimate {
         let (deviation, factor) = if transfers == 0 { SUPPOSED_MOVE } else { MEASURED_MOVE };
         let mean = self.mean + seconds;
         Estimate {

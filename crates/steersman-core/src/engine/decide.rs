@@ -214,7 +214,7 @@ impl Engine {
 fn make_decision(c: &Candidate, hash: u64, choice: Choice, frozen: bool) -> Decision {
     Decision {
         away: c.away,
-        moves: c.moves.seconds.0 as f32,
+        moves: c.estimate.moves.0 as f32,
         variant: c.variant,
         hash,
         predicted: c.estimate.mean.0,

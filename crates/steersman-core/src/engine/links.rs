@@ -9,6 +9,21 @@ use crate::units::{Bytes, Seconds};
 use crate::workload::Workload;
 use std::sync::atomic::Ordering;
 
+/// What has to be carried for a workload to run somewhere.
+pub(super) struct Carried {
+    pub moves: Moves,
+    pub seconds: Seconds,
+    /// Transfers behind the least known link on the way; 0 if that is only supposed.
+    pub samples: u32,
+}
+
+impl Carried {
+    /// The least it can take: a link that was never measured may be ten times as quick as supposed.
+    pub fn least(&self) -> Seconds {
+        self.seconds * if self.samples == 0 { 0.1 } else { 0.8 }
+    }
+}
+
 /// A transfer that changes what its link is thought to take by more than this has decisions made anew.
 const NEWS: f64 = 0.1;
 
@@ -50,7 +65,7 @@ impl Engine {
 
     /// What moving costs from one place to another, and the transfers behind that (0: only supposed). Between two
     /// devices the way is by the host. Why there is none, if one of them does not exist or was lost.
-    pub fn link(&self, from: Place, to: Place) -> Result<(Link, u64), Refusal> {
+    pub fn link(&self, from: Place, to: Place) -> Result<(Link, u32), Refusal> {
         let wires = read(&self.wires);
         let end = |place: Place| match place {
             Place::Host => Ok(None),
@@ -67,10 +82,10 @@ impl Engine {
         };
         let free = Link { latency: Seconds::ZERO, bandwidth: f64::INFINITY, overlap: true };
         Ok(match (end(from)?, end(to)?) {
-            (None, None) => (free, u64::MAX),
+            (None, None) => (free, u32::MAX),
             (None, Some(w)) => (w.out.link(), w.out.samples()),
             (Some(w), None) => (w.home.link(), w.home.samples()),
-            (Some(_), Some(_)) if from == to => (free, u64::MAX),
+            (Some(_), Some(_)) if from == to => (free, u32::MAX),
             (Some(a), Some(b)) => (a.home.link().then(&b.out.link()), a.home.samples().min(b.out.samples())),
         })
     }
@@ -81,9 +96,14 @@ impl Engine {
         candidate::moves(w, place, |from, to| self.link(from, to)).map(|m| m.into_vec())
     }
 
-    pub(super) fn moves_to(&self, w: &Workload, place: Place) -> Result<Moves, Refusal> {
+    /// The same in sum, for all kernels at a place.
+    pub(super) fn moves_to(&self, w: &Workload, place: Place) -> Result<Carried, Refusal> {
         let all = candidate::moves(w, place, |from, to| self.link(from, to))?;
-        Ok(all.iter().fold(Moves::default(), Moves::and))
+        Ok(Carried {
+            moves: Moves { count: all.len() as u32, bytes: all.iter().map(|m| m.bytes.0).sum() },
+            seconds: all.iter().fold(Seconds::ZERO, |t, m| t + m.seconds),
+            samples: all.iter().map(|m| m.samples).min().unwrap_or(u32::MAX),
+        })
     }
 
     /// Where a kernel reads and writes.

@@ -1,5 +1,6 @@
 //! Every candidate of a workload with its estimate, and why the others are none.
 
+use super::links::Carried;
 use super::{Engine, EngineError, Settings, fallback_hash, lock, read};
 use crate::candidate::{self, Candidate, Candidates, Moves};
 use crate::cost::{Machine, Source, Subject, Variant};
@@ -13,7 +14,7 @@ use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
 /// Moves to each device of one workload, worked out when the first kernel there is met.
-type Known = SmallVec<[(DeviceId, Place, Result<Moves, Refusal>); 4]>;
+type Known = SmallVec<[(DeviceId, Result<Carried, Refusal>); 2]>;
 
 /// What a survey is for.
 enum Scope<'a> {
@@ -67,23 +68,22 @@ impl Engine {
             let device = kernel.device();
             let site = devices.get(device.0 as usize);
             let place = site.map_or(Place::Host, |d| d.place);
-            let mut moves = Moves::default();
-            if !(at_home && place == Place::Host) {
+            let carried = if at_home && place == Place::Host {
+                None
+            } else {
                 let at = known.iter().position(|k| k.0 == device).unwrap_or_else(|| {
-                    known.push((device, place, self.reach(w, device, place)));
+                    known.push((device, self.reach(w, device, place)));
                     known.len() - 1
                 });
-                match &known[at].2 {
-                    Ok(m) => moves = *m,
+                match &known[at].1 {
                     Err(why) => {
                         scope.refused(index, || why.clone());
                         continue;
                     }
+                    Ok(c) if matches!(scope, Scope::Likely) && c.least().0 > slowest => continue,
+                    Ok(c) => Some(c),
                 }
-                if matches!(scope, Scope::Likely) && moves.least().0 > slowest {
-                    continue;
-                }
-            }
+            };
             let legal =
                 candidate::legality(&**kernel, w).and_then(|()| self.barred(index, &**kernel, w, &settings));
             if let Err(why) = legal {
@@ -107,13 +107,15 @@ impl Engine {
                     estimate.spread = estimate.spread.hypot(doubt);
                     estimate.low = estimate.low * (-1.645 * doubt).exp();
                 }
-                if moves.count > 0 {
-                    estimate = estimate.with_moves(moves.seconds, moves.samples);
+                let mut prior = Seconds(terms.total());
+                let mut moves = Moves::default();
+                if let Some(c) = carried.filter(|c| c.moves.count > 0) {
+                    estimate = estimate.with_moves(c.seconds, c.samples);
+                    prior += c.seconds;
+                    moves = c.moves;
                 }
                 slowest = slowest.min(estimate.high.0);
-                let prior = Seconds(terms.total()) + moves.seconds;
-                let away = moves.count > 0 || place != Place::Host;
-                found.push(Candidate { variant, estimate, prior, moves, away });
+                found.push(Candidate { variant, estimate, prior, moves, away: carried.is_some() });
             }
         }
         if w.class() == OpClass::Custom {
@@ -122,7 +124,7 @@ impl Engine {
     }
 
     /// What has to be carried for a workload to run on this device, or why it cannot.
-    fn reach(&self, w: &Workload, device: DeviceId, place: Place) -> Result<Moves, Refusal> {
+    fn reach(&self, w: &Workload, device: DeviceId, place: Place) -> Result<Carried, Refusal> {
         match self.guard.lost(device) {
             Some(why) => Err(Refusal::new(format!("its device was lost: {why}"))),
             None => self.moves_to(w, place),

@@ -24,14 +24,9 @@ use std::collections::VecDeque;
 const SUPPOSED: Link = Link { latency: Seconds(20e-6), bandwidth: 4e9, overlap: true };
 /// Samples that are kept; older ones go.
 const KEPT: usize = 64;
-/// What the prior counts in samples, at a small size and at a large one, so that transfers of one size alone
-/// do not settle both latency and bandwidth.
-const SUPPOSED_WEIGHT: f64 = 0.02;
-const SUPPOSED_AT: [f64; 2] = [4096.0, 16_777_216.0];
-/// A transfer so many times off what is known is taken for that much: one hiccup is not news.
-const FAR: f64 = 4.0;
-/// Samples before that is applied.
-const KNOWN: u64 = 4;
+/// Latency and bandwidth are told apart when the largest transfer is so many times the least, or this many bytes.
+const APART: f64 = 4.0;
+const SMALL: f64 = 4096.0;
 
 /// One direction: time = latency + bytes ÷ bandwidth, fitted to the last transfers.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -39,7 +34,7 @@ pub struct Lane {
     latency: f64,
     per_byte: f64,
     /// Transfers ever seen.
-    samples: u64,
+    samples: u32,
     /// Bytes and seconds of the last ones.
     last: VecDeque<(f64, f64)>,
 }
@@ -58,15 +53,11 @@ impl Default for Lane {
 impl Lane {
     /// Takes in a transfer. What cannot be a time is ignored.
     pub fn add(&mut self, bytes: Bytes, seconds: Seconds) {
-        let (bytes, mut seconds) = (bytes.0 as f64, seconds.0);
+        let (bytes, seconds) = (bytes.0 as f64, seconds.0);
         if !(seconds > 0.0 && seconds.is_finite()) {
             return;
         }
-        if self.samples >= KNOWN {
-            let expected = self.latency + bytes * self.per_byte;
-            seconds = seconds.clamp(expected / FAR, expected * FAR);
-        }
-        self.samples += 1;
+        self.samples = self.samples.saturating_add(1);
         self.last.push_back((bytes, seconds));
         if self.last.len() > KEPT {
             self.last.pop_front();
@@ -74,18 +65,26 @@ impl Lane {
         self.fit();
     }
 
-    /// Least squares of the relative error, which is what transfers of a kilobyte and of a gigabyte share.
+    /// Least squares of the relative error, which is what transfers of a kilobyte and of a gigabyte share. One that
+    /// took far too long weighs next to nothing: its error is never more than the whole of it.
     fn fit(&mut self) {
-        let supposed = SUPPOSED_AT.map(|b| (b, SUPPOSED.latency.0 + b / SUPPOSED.bandwidth, SUPPOSED_WEIGHT));
-        let seen = self.last.iter().map(|&(b, t)| (b, t, 1.0));
+        let sizes = self.last.iter().map(|s| s.0);
+        let (least, most) = sizes.fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), n| (a.min(n), b.max(n)));
+        if most < APART * least.max(SMALL) {
+            // Transfers of about one size tell how quick it is, not what of that is latency.
+            let ratio = |&(b, t): &(f64, f64)| (t / SUPPOSED.time(Bytes(b as u64)).0).ln();
+            let scale = (self.last.iter().map(ratio).sum::<f64>() / self.last.len() as f64).exp();
+            (self.latency, self.per_byte) = (SUPPOSED.latency.0 * scale, scale / SUPPOSED.bandwidth);
+            return;
+        }
         let (mut ll, mut lb, mut bb, mut l, mut b) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        for (bytes, seconds, weight) in seen.chain(supposed) {
+        for (bytes, seconds) in &self.last {
             let (x, y) = (1.0 / seconds, bytes / seconds);
-            ll += weight * x * x;
-            lb += weight * x * y;
-            bb += weight * y * y;
-            l += weight * x;
-            b += weight * y;
+            ll += x * x;
+            lb += x * y;
+            bb += y * y;
+            l += x;
+            b += y;
         }
         let determinant = ll * bb - lb * lb;
         let (latency, per_byte) = ((l * bb - b * lb) / determinant, (b * ll - l * lb) / determinant);
@@ -104,7 +103,7 @@ impl Lane {
     }
 
     /// Transfers behind it.
-    pub fn samples(&self) -> u64 {
+    pub fn samples(&self) -> u32 {
         self.samples
     }
 

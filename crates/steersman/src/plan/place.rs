@@ -57,7 +57,7 @@ fn over_places(
             None => places.push(place),
         }
     }
-    let leaves = Leaves::of(rt, scratch, &places)?;
+    let mut leaves = Leaves::of(rt, scratch, &places)?;
     let choices = Choices::of(rt, stages, &places);
     loop {
         let problem = Problem { rt, scratch, stages, slots, finals, places: &places, leaves: &leaves };
@@ -72,6 +72,11 @@ fn over_places(
             placed.notes = notes;
             return Ok(placed);
         };
+        // Copies of what is elsewhere too are the first to go.
+        if peak <= limit && rt.inner.carrier.drop_copies(place) > 0 {
+            leaves = Leaves::of(rt, scratch, &places)?;
+            continue;
+        }
         let (peak, in_use, limit) = (Bytes(peak as u64), Bytes(in_use as u64), Bytes(limit as u64));
         let name = names.name(place);
         notes.push(format!("{name} has no room for it: {peak} more at the peak, {in_use} of {limit} in use"));

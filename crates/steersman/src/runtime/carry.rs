@@ -71,6 +71,10 @@ pub(crate) struct Carrier {
     copies: Arc<Mutex<Vec<Weak<Buffer>>>>,
 }
 
+/// Bytes that a link is probed with, and how often each: 3 ms on a quick bus, 30 on a slow one.
+const PROBED: [usize; 4] = [4 << 10, 64 << 10, 1 << 20, 8 << 20];
+const PROBES: usize = 4;
+
 /// Operands that were carried start at a multiple of this, as fresh memory does.
 const ALIGNED: usize = 64;
 
@@ -171,6 +175,27 @@ impl Carrier {
                 unsafe {
                     self.carry((from, from_at), (Place::Host, by.start()), bytes, observed)?;
                     self.carry((Place::Host, by.start()), (to, to_at), bytes, observed)
+                }
+            }
+        }
+    }
+
+    /// Learns the way to a device and back: a few sizes, each a few times. A device with no room for one, or that
+    /// does not answer, is left with what is known.
+    pub fn probe_link(&self, place: Place) {
+        for bytes in PROBED {
+            let Ok(there) = self.room(place, bytes) else { return };
+            let Ok(here) = self.room(Place::Host, bytes) else { return };
+            let (here, there) = ((Place::Host, here.start()), (place, there.start()));
+            // SAFETY: fresh memory, each so large. Written first, so that reading it is sound.
+            unsafe {
+                std::ptr::write_bytes(here.1.as_mut_ptr::<u8>(), 0, bytes);
+                for round in 0..PROBES {
+                    // The first time is slower than all others.
+                    let out = self.carry(here, there, bytes, round > 0);
+                    if out.and_then(|()| self.carry(there, here, bytes, round > 0)).is_err() {
+                        return;
+                    }
                 }
             }
         }

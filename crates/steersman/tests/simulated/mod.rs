@@ -77,7 +77,7 @@ impl Sim {
     }
 
     fn check(&self, at: Address, bytes: usize) {
-        let blocks = self.blocks.lock().unwrap();
+        let blocks = self.blocks.lock().unwrap().clone();
         let inside =
             blocks.iter().any(|(&start, &len)| at.0 >= start && at.0 + bytes as u64 <= start + len as u64);
         assert!(inside, "{bytes} bytes at {:x} are not of this device", at.0);
@@ -105,7 +105,8 @@ impl Sim {
 
 impl Drop for Sim {
     fn drop(&mut self) {
-        assert!(self.blocks.get_mut().unwrap().is_empty() || std::thread::panicking(), "blocks are left");
+        let left = self.blocks.get_mut().unwrap_or_else(|e| e.into_inner());
+        assert!(left.is_empty() || std::thread::panicking(), "blocks are left");
     }
 }
 
