@@ -231,6 +231,8 @@ fn a_full_device_is_done_without_and_the_plan_says_why() {
     let other = ramp(&rt, 10_000);
     close(&[work(&other).item().unwrap()], &want);
     assert_eq!(sim.runs(), runs);
+    let said = rt.log().entries().into_iter().filter_map(|e| e.note);
+    assert!(said.filter(|n| n.contains("sim:0 could not be used for a plan")).count() > 0);
     let fresh = ramp(&rt, 20_000).exp();
     let plan = rt.explain(&fresh).unwrap();
     assert!(plan.stages.iter().all(|s| s.place == "host"), "{plan}");

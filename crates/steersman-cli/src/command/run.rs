@@ -129,9 +129,11 @@ fn learn(
     if runtime.knobs().frozen {
         return Ok(());
     }
-    if forced {
+    // What was timed includes what was moved, which is no kernel's time.
+    let moved = engine.moves(w, d.variant().kernel).is_ok_and(|m| !m.is_empty());
+    if forced && !moved {
         engine.learn(d.variant(), w, median, 1.0);
-    } else if !logged {
+    } else if !logged && !moved {
         engine.observe(d, Seconds(median));
     }
     if !logged {

@@ -9,6 +9,7 @@ use crate::runtime::{Runtime, Trouble};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
+use steersman_core::log::Entry;
 use steersman_core::{KernelError, Place};
 
 /// Memory of a device for a slot.
@@ -117,7 +118,10 @@ fn failed(rt: &Runtime, scratch: &Scratch, what: String, trouble: Trouble) -> Er
         Trouble::Away(Place::Host, why) | Trouble::Kernel(_, why) => Error::Memory { workload: what, why },
         Trouble::Away(place, why) => {
             scratch.short.set(Some(place));
-            Error::NoRoom { what, place: rt.engine().places().name(place), why }
+            let name = rt.engine().places().name(place);
+            let note = Some(format!("{name} could not be used for a plan: {why}"));
+            rt.log().push(Entry { workload: what.clone(), kernel: name.clone(), note, ..Entry::default() });
+            Error::NoRoom { what, place: name, why }
         }
     }
 }

@@ -176,10 +176,13 @@ impl Inner {
                 let called = places.name(place);
                 self.note(w, d, None, Some(format!("{called} could not be used for it: {why}")));
                 avoided.push(place);
-                // Nothing else helps if that is where an operand lives.
-                let host = place == Place::Host;
-                if host || (lives_at(place) && self.engine.place_of(d.variant().kernel) != Some(place)) {
-                    return Err(Error::Memory { workload: w.named(&places).to_string(), why });
+                let what = w.named(&places).to_string();
+                if place == Place::Host {
+                    return Err(Error::Memory { workload: what, why });
+                }
+                // Nothing else helps if that is where an operand lives that was to be fetched.
+                if lives_at(place) && self.engine.place_of(d.variant().kernel) != Some(place) {
+                    return Err(Error::NoRoom { what, place: called, why });
                 }
             }
             Trouble::Lost(id, why) => {
