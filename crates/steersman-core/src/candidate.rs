@@ -17,8 +17,8 @@ pub struct Candidate {
     pub estimate: Estimate,
     /// What its kernel says it costs, and its moves, before anything was measured.
     pub prior: Seconds,
-    /// What has to be carried for it.
-    pub moves: Moves,
+    /// Bytes that have to be carried for it; its estimate says how long that takes and how well it is known.
+    pub moved: Bytes,
     /// Whether its kernel is not on the host, or something lives elsewhere.
     pub(crate) away: bool,
 }
@@ -28,6 +28,11 @@ pub struct Candidate {
 const KNOWN: f64 = 0.5;
 
 impl Candidate {
+    /// Whether something has to be carried for it.
+    pub fn is_moved(&self) -> bool {
+        self.moved.0 > 0
+    }
+
     /// Whether its time here is known rather than supposed: measured near this size, and clear.
     pub fn proven(&self) -> bool {
         self.estimate.spread <= KNOWN && !self.estimate.evidence.extrapolated
@@ -49,15 +54,6 @@ pub fn legality(kernel: &dyn Kernel, w: &Workload) -> Result<(), Refusal> {
         });
     }
     kernel.supports(w)
-}
-
-/// What has to be carried for a candidate, in sum; its estimate says how long that takes and how well it is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Moves {
-    /// Operands and results that live elsewhere.
-    pub count: u32,
-    /// Their bytes.
-    pub bytes: u64,
 }
 
 /// One operand or result that has to be carried.

@@ -107,7 +107,7 @@ impl CpuRig {
         let exact = |c: &steersman_core::Candidate| {
             c.variant.kernel != not.kernel
                 && c.variant.params.threads == 1
-                && c.moves.count == 0
+                && !c.is_moved()
                 && kernels
                     .get(c.variant.kernel)
                     .is_some_and(|k| k.numerics(&self.workload) == NumericClass::Exact)

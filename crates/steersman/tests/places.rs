@@ -109,7 +109,7 @@ fn where_operands_live_changes_the_choice_and_explain_shows_the_move() {
     let away =
         |c: &&steersman::core::Candidate| rt.engine().place_of(c.variant.kernel) == Some(Place::Device(id));
     let c = *e.candidates.iter().find(away).expect("explain shows those that could not win too");
-    assert_eq!((c.moves.count, c.moves.bytes), (3, 12_000_000));
+    assert_eq!(c.moved.0, 12_000_000);
     let x = c.estimate;
     assert!((x.moves.0 / (3e-3 + 12e-3) - 1.0).abs() < 0.05, "{x:?}");
     assert!((x.mean.0 - (x.launch + x.moves + x.work).0).abs() < 1e-9, "{x:?}");
@@ -131,7 +131,7 @@ fn where_operands_live_changes_the_choice_and_explain_shows_the_move() {
     let (place, e, _) = on("sum f32 1000000@sim:0");
     assert_eq!(place, there, "four bytes come home");
     let c = e.candidates.iter().find(|c| !away(c)).unwrap();
-    assert_eq!((c.moves.count, c.moves.bytes), (1, 4_000_000));
+    assert_eq!(c.moved.0, 4_000_000);
 }
 
 #[test]

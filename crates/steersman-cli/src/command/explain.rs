@@ -49,7 +49,7 @@ fn as_json(runtime: &Runtime, w: &Workload, e: &Explanation) -> serde_json::Valu
                 "chosen": c.variant == d.variant(),
                 "mean_s": x.mean, "low_s": x.low, "high_s": x.high,
                 "launch_s": x.launch, "move_s": x.moves, "work_s": x.work,
-                "move_bytes": c.moves.bytes, "moves": moves(runtime, w, c),
+                "move_bytes": c.moved.0, "moves": moves(runtime, w, c),
                 "spread": x.spread,
                 "scratch_bytes": x.scratch,
                 "evidence": x.evidence,
@@ -144,7 +144,7 @@ fn as_text(screen: &Screen, runtime: &Runtime, w: &Workload, e: &Explanation) ->
 }
 
 fn candidates(screen: &Screen, runtime: &Runtime, e: &Explanation) -> String {
-    let moves = e.candidates.iter().any(|c| c.moves.count > 0);
+    let moves = e.candidates.iter().any(|c| c.is_moved());
     let variants = e.candidates.iter().any(|c| c.variant.params.variant != 0);
     let mut columns = vec![Left(""), Left("kernel"), Right("threads")];
     columns.extend(variants.then_some(Right("variant")));
@@ -160,9 +160,9 @@ fn candidates(screen: &Screen, runtime: &Runtime, e: &Explanation) -> String {
         cells.push(c.variant.params.threads.to_string());
         cells.extend(variants.then(|| c.variant.params.variant.to_string()));
         cells.extend([x.mean.to_string(), margin(x), x.launch.to_string()]);
-        cells.extend(moves.then(|| match c.moves.count {
+        cells.extend(moves.then(|| match c.moved.0 {
             0 => String::new(),
-            _ => format!("{} for {}", x.moves, Bytes(c.moves.bytes)),
+            _ => format!("{} for {}", x.moves, c.moved),
         }));
         cells.extend([x.work.to_string(), evidence(c)]);
         table.inked(if chosen { Ink::Green } else { Ink::Plain }, cells);

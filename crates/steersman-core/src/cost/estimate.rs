@@ -27,8 +27,8 @@ pub struct Evidence {
     pub exact: u64,
     /// Whether the workload lies outside the sizes seen.
     pub extrapolated: bool,
-    /// Transfers behind the links it needs, 0 if they are only supposed; none if nothing is moved.
-    pub transfers: Option<u32>,
+    /// Transfers behind the links it needs (of many, 65,535), 0 if they are only supposed; none if nothing is moved.
+    pub transfers: Option<u16>,
 }
 
 /// A predicted cost.
@@ -81,7 +81,7 @@ impl Estimate {
             high: self.high + seconds * factor,
             moves: seconds,
             spread: (self.spread * self.mean.0).hypot(deviation * seconds.0) / mean.0.max(f64::MIN_POSITIVE),
-            evidence: Evidence { transfers: Some(transfers), ..self.evidence },
+            evidence: Evidence { transfers: Some(transfers.min(u16::MAX.into()) as u16), ..self.evidence },
             ..self
         }
     }

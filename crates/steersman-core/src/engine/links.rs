@@ -1,7 +1,7 @@
 //! Between places: what moving costs, what has to be moved, what is lost.
 
 use super::{Engine, fallback_hash, read, write};
-use crate::candidate::{self, Candidate, Move, Moves};
+use crate::candidate::{self, Candidate, Move};
 use crate::device::{DeviceId, Place, Places};
 use crate::kernel::Refusal;
 use crate::place::{Link, Wire};
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 /// What has to be carried for a workload to run somewhere.
 pub(super) struct Carried {
-    pub moves: Moves,
+    pub bytes: Bytes,
     pub seconds: Seconds,
     /// Transfers behind the least known link on the way; 0 if that is only supposed.
     pub samples: u32,
@@ -100,7 +100,7 @@ impl Engine {
     pub(super) fn moves_to(&self, w: &Workload, place: Place) -> Result<Carried, Refusal> {
         let all = candidate::moves(w, place, |from, to| self.link(from, to))?;
         Ok(Carried {
-            moves: Moves { count: all.len() as u32, bytes: all.iter().map(|m| m.bytes.0).sum() },
+            bytes: Bytes(all.iter().map(|m| m.bytes.0).sum()),
             seconds: all.iter().fold(Seconds::ZERO, |t, m| t + m.seconds),
             samples: all.iter().map(|m| m.samples).min().unwrap_or(u32::MAX),
         })

@@ -2,13 +2,13 @@
 
 use super::links::Carried;
 use super::{Engine, EngineError, Settings, fallback_hash, lock, read};
-use crate::candidate::{self, Candidate, Candidates, Moves};
+use crate::candidate::{self, Candidate, Candidates};
 use crate::cost::{Machine, Source, Subject, Variant};
 use crate::device::{DeviceId, Place};
 use crate::drift::Watch;
 use crate::kernel::{Kernel, Refusal};
 use crate::op::OpClass;
-use crate::units::Seconds;
+use crate::units::{Bytes, Seconds};
 use crate::workload::Workload;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
@@ -84,9 +84,11 @@ impl Engine {
                     Ok(c) => Some(c),
                 }
             };
-            let legal =
-                candidate::legality(&**kernel, w).and_then(|()| self.barred(index, &**kernel, w, &settings));
-            if let Err(why) = legal {
+            if let Err(why) = candidate::legality(&**kernel, w) {
+                scope.refused(index, || why);
+                continue;
+            }
+            if let Some(why) = self.barred(index, &**kernel, w, &settings) {
                 scope.refused(index, || why);
                 continue;
             }
@@ -108,14 +110,14 @@ impl Engine {
                     estimate.low = estimate.low * (-1.645 * doubt).exp();
                 }
                 let mut prior = Seconds(terms.total());
-                let mut moves = Moves::default();
-                if let Some(c) = carried.filter(|c| c.moves.count > 0) {
+                let mut moved = Bytes(0);
+                if let Some(c) = carried.filter(|c| c.bytes.0 > 0) {
                     estimate = estimate.with_moves(c.seconds, c.samples);
                     prior += c.seconds;
-                    moves = c.moves;
+                    moved = c.bytes;
                 }
                 slowest = slowest.min(estimate.high.0);
-                found.push(Candidate { variant, estimate, prior, moves, away: carried.is_some() });
+                found.push(Candidate { variant, estimate, prior, moved, away: carried.is_some() });
             }
         }
         if w.class() == OpClass::Custom {
@@ -131,21 +133,14 @@ impl Engine {
         }
     }
 
-    /// Whether a kernel that could run it must not.
-    fn barred(
-        &self,
-        index: u16,
-        kernel: &dyn Kernel,
-        w: &Workload,
-        settings: &Settings,
-    ) -> Result<(), Refusal> {
+    /// Why a kernel that could run it must not, if so.
+    #[inline]
+    fn barred(&self, index: u16, kernel: &dyn Kernel, w: &Workload, settings: &Settings) -> Option<Refusal> {
         if let Some(q) = self.guard.check(index, w.op().name(), w.dtype()) {
-            return Err(Refusal::new(format!("in quarantine: {}", q.detail)));
+            return Some(Refusal::new(format!("in quarantine: {}", q.detail)));
         }
-        match settings.disable.iter().find(|pattern| glob(pattern, kernel.name())) {
-            Some(off) => Err(Refusal::new(format!("switched off by the knob disable={off}"))),
-            None => Ok(()),
-        }
+        let off = settings.disable.iter().find(|pattern| glob(pattern, kernel.name()))?;
+        Some(Refusal::new(format!("switched off by the knob disable={off}")))
     }
 
     /// The same, and the refused ones with their reasons.

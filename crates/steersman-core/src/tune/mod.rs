@@ -193,7 +193,7 @@ fn is_long(engine: &Engine, w: &Workload) -> bool {
 /// Candidates for which nothing has to be moved: work is learned here, not links.
 fn unmoved(engine: &Engine, w: &Workload) -> Candidates {
     let mut all = engine.estimates(w);
-    all.retain(|c| c.moves.count == 0);
+    all.retain(|c| !c.is_moved());
     all
 }
 

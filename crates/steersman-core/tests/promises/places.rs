@@ -88,7 +88,7 @@ fn what_cannot_win_for_its_moves_is_not_estimated_but_shown() {
     assert_eq!(engine.estimates(&w).len(), 1);
     let shown = engine.explain(&w).unwrap().candidates;
     assert_eq!(shown.len(), 2);
-    assert_eq!((shown[1].moves.count, shown[1].moves.bytes), (2, 8000));
+    assert_eq!(shown[1].moved.0, 8000);
     assert!((shown[1].estimate.moves.0 - 20e-3).abs() < 1e-3);
     assert_eq!(shown[1].estimate.evidence.transfers, Some(4));
 }
