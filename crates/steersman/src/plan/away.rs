@@ -108,6 +108,12 @@ fn lost(rt: &Runtime, what: String, place: Place, why: String) -> Error {
     Error::Lost { what, place: rt.engine().places().name(place), why }
 }
 
+/// Says in the log that a plan does without a place.
+pub(super) fn note(rt: &Runtime, what: &str, place: &str, why: &str) {
+    let note = Some(format!("{place} could not be used for a plan: {why}"));
+    rt.log().push(Entry { workload: what.into(), kernel: place.into(), note, ..Entry::default() });
+}
+
 /// The error for a plan that could not go on, with what another must do without noted.
 fn failed(rt: &Runtime, scratch: &Scratch, what: String, trouble: Trouble) -> Error {
     match trouble {
@@ -119,8 +125,7 @@ fn failed(rt: &Runtime, scratch: &Scratch, what: String, trouble: Trouble) -> Er
         Trouble::Away(place, why) => {
             scratch.short.set(Some(place));
             let name = rt.engine().places().name(place);
-            let note = Some(format!("{name} could not be used for a plan: {why}"));
-            rt.log().push(Entry { workload: what.clone(), kernel: name.clone(), note, ..Entry::default() });
+            note(rt, &what, &name, &why);
             Error::NoRoom { what, place: name, why }
         }
     }

@@ -5,6 +5,7 @@
 //! the engine expects of the best kernel there; [`steersman_core::place`] finds the placement that takes least,
 //! moves included. Without a device that has memory of its own there is nothing to decide.
 
+use super::away;
 use super::collect::Scratch;
 use super::memory;
 use super::stage::{Base, Carry, Keep, Placed, Stage};
@@ -79,7 +80,9 @@ fn over_places(
         }
         let (peak, in_use, limit) = (Bytes(peak as u64), Bytes(in_use as u64), Bytes(limit as u64));
         let name = names.name(place);
-        notes.push(format!("{name} has no room for it: {peak} more at the peak, {in_use} of {limit} in use"));
+        let why = format!("{peak} more at the peak, {in_use} of {limit} in use");
+        away::note(rt, "a plan", &name, &why);
+        notes.push(format!("{name} has no room for it: {why}"));
         places.retain(|p| *p != place);
     }
 }
@@ -254,8 +257,7 @@ impl Problem<'_> {
             stage.outputs.iter().for_each(|o| placed.slots[o.0 as usize] = place);
         }
         let mut carried = HashSet::new();
-        for s in 0..self.stages.len() {
-            let place = at[s];
+        for (s, &place) in at.iter().enumerate() {
             let bases: SmallVec<[Base; 4]> = self.stages[s].inputs.iter().map(|i| i.base).collect();
             let carries: Vec<Carry> =
                 bases.into_iter().filter_map(|base| self.carry(base, place, &placed, &mut carried)).collect();

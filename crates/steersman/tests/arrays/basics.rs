@@ -177,7 +177,8 @@ fn loops_over_one_expression_plan_once_whatever_the_numbers() {
     let x = rt.from_vec(vec![1.0f32; 100], [100]).unwrap();
     let y = |k: f32| ((&x * k).exp() + (k + 1.0)).sum(..).item::<f32>().unwrap();
     // The second call may find x where the first one brought it.
-    (y(0.25), y(0.26));
+    y(0.25);
+    y(0.26);
     let plans = rt.plans();
     for i in 0..20 {
         let k = 0.5 + i as f32 * 0.01;

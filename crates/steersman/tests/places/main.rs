@@ -1,4 +1,5 @@
-//! The promises of arrays once more, with everything computed on a device that has memory of its own.
+//! Several places: the promises of arrays once more, with everything computed on a device that has memory of its own,
+//! then what is moved and what is not, what attracts work, and what happens when a device fails.
 
 #[path = "../arrays/apply.rs"]
 mod apply;
@@ -6,11 +7,11 @@ mod apply;
 mod basics;
 #[path = "../arrays/graphs.rs"]
 mod graphs;
+mod moves;
 #[path = "../arrays/promotion.rs"]
 mod promotion;
 #[path = "../arrays/shapes.rs"]
 mod shapes;
-#[path = "../simulated/mod.rs"]
 mod simulated;
 
 use steersman::{Knobs, Runtime};

@@ -1,8 +1,6 @@
-//! Several places: what is moved and what is not, what attracts work, and what happens when a device fails.
+//! What is moved and what is not, what attracts work, and what happens when a device fails.
 
-mod simulated;
-
-use simulated::{INSTANT, Sim, Speed, add, wire};
+use crate::simulated::{INSTANT, Sim, Speed, add, wire};
 use std::sync::Arc;
 use steersman::core::candidate::Moved;
 use steersman::core::{BinaryOp, DeviceId, Op, Place, UnaryOp, Workload};
