@@ -62,6 +62,8 @@ impl Engine {
         let subject = Subject::of(w, hash);
         let unknown = Machine::default();
         let at_home = w.inputs().iter().chain(w.outputs()).all(|o| o.place == Place::Host);
+        // A kernel that was asked for by name is found however long its moves take.
+        let likely = matches!(scope, Scope::Likely) && settings.force.is_none();
         let mut known = Known::new();
         let mut slowest = f64::INFINITY;
         for (index, kernel) in self.registry.about(w.op()) {
@@ -80,7 +82,7 @@ impl Engine {
                         scope.refused(index, || why.clone());
                         continue;
                     }
-                    Ok(c) if matches!(scope, Scope::Likely) && c.least().0 > slowest => continue,
+                    Ok(c) if likely && c.least().0 > slowest => continue,
                     Ok(c) => Some(c),
                 }
             };

@@ -91,6 +91,8 @@ fn what_cannot_win_for_its_moves_is_not_estimated_but_shown() {
     assert_eq!(shown[1].moved.0, 8000);
     assert!((shown[1].estimate.moves.0 - 20e-3).abs() < 1e-3);
     assert_eq!(shown[1].estimate.evidence.transfers, Some(4));
+    engine.configure(|s| s.force = Some("gpu/one".into()));
+    assert_eq!(chosen(&engine, "exp f32 1000"), "gpu/one", "what is asked for by name is found");
 }
 
 #[test]
