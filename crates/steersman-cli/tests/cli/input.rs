@@ -20,7 +20,7 @@ const MALFORMED: [(&str, &str); 12] = [
     ("add f32 10", "2 operand"),
     ("exp i32 10", "i32"),
     ("min f32 0", "zero elements"),
-    ("exp f32 8@cuda:0", "there is no place 'cuda:0': expected one of: host cpu:0"),
+    ("exp f32 8@cuda:0", "there is no place 'cuda:0'; expected one of: host cpu:0"),
     ("add f32 10 10 -> vulkan:3", "vulkan:3"),
 ];
 
