@@ -55,11 +55,16 @@ pub fn mention_calibration(runtime: &Runtime) {
 pub fn workload(
     words: &[String],
     numerics: Option<NumericClass>,
-    knobs: &Knobs,
+    runtime: &Runtime,
 ) -> Result<Workload, Failure> {
     let text = words.join(" ");
-    let w: Workload = text.parse().map_err(Failure::input)?;
-    Ok(with_numerics(w, &text, numerics, knobs))
+    let w = Workload::parse(&text, &runtime.engine().places()).map_err(Failure::input)?;
+    Ok(with_numerics(w, &text, numerics, runtime.knobs()))
+}
+
+/// A workload as people write it, with the names of this runtime's places.
+pub fn text_of(runtime: &Runtime, w: &Workload) -> String {
+    w.named(&runtime.engine().places()).to_string()
 }
 
 /// The loosest class allowed: the option wins over the workload's own word, that over the knob.

@@ -1,10 +1,10 @@
-//! Kernels × parameters that are legal for a workload, and the refused ones with their reasons.
+//! Kernels × parameters that are legal for a workload, with the moves they need.
 
 use crate::cost::{Estimate, Variant};
 use crate::device::Place;
 use crate::kernel::{Kernel, NumericClass, Refusal};
-use crate::registry::Registry;
-use crate::units::Seconds;
+use crate::place::Link;
+use crate::units::{Bytes, Seconds};
 use crate::workload::Workload;
 use smallvec::SmallVec;
 
@@ -15,8 +15,12 @@ pub struct Candidate {
     pub variant: Variant,
     /// What it is expected to cost.
     pub estimate: Estimate,
-    /// What its kernel says it costs, before anything was measured.
+    /// What its kernel says it costs, and its moves, before anything was measured.
     pub prior: Seconds,
+    /// Bytes that have to be carried for it; its estimate says how long that takes and how well it is known.
+    pub moved: Bytes,
+    /// Whether its kernel is not on the host, or something lives elsewhere.
+    pub(crate) away: bool,
 }
 
 /// Relative spread up to which a time counts as known: within about a factor of two either way. A prior
@@ -24,6 +28,11 @@ pub struct Candidate {
 const KNOWN: f64 = 0.5;
 
 impl Candidate {
+    /// Whether something has to be carried for it.
+    pub fn is_moved(&self) -> bool {
+        self.moved.0 > 0
+    }
+
     /// Whether its time here is known rather than supposed: measured near this size, and clear.
     pub fn proven(&self) -> bool {
         self.estimate.spread <= KNOWN && !self.estimate.evidence.extrapolated
@@ -34,7 +43,7 @@ impl Candidate {
 pub type Candidates = SmallVec<[Candidate; 24]>;
 
 /// The exact part of legality that is the same for every kernel, then the kernel's own word.
-pub fn legality(kernel: &dyn Kernel, w: &Workload, place: Place) -> Result<(), Refusal> {
+pub fn legality(kernel: &dyn Kernel, w: &Workload) -> Result<(), Refusal> {
     let class = kernel.numerics(w);
     if class > w.numerics() {
         return Err(match class {
@@ -44,31 +53,55 @@ pub fn legality(kernel: &dyn Kernel, w: &Workload, place: Place) -> Result<(), R
             _ => Refusal::new(format!("its results are {class}, the caller asked for {}", w.numerics())),
         });
     }
-    if let Some(o) = w.inputs().iter().chain(w.outputs()).find(|o| o.place != place) {
-        return Err(Refusal::new(format!(
-            "an operand lives at {} and no link from there to {place} is known",
-            o.place
-        )));
-    }
     kernel.supports(w)
 }
 
-/// Legal variants of a workload, and refusals of the kernels that are about its op.
-pub fn variants(
-    registry: &Registry,
+/// One operand or result that has to be carried.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Move {
+    /// Which: an input by its number, or the result with this number.
+    pub operand: Moved,
+    /// Its bytes, gaps between its elements included.
+    pub bytes: Bytes,
+    /// From where.
+    pub from: Place,
+    /// To where.
+    pub to: Place,
+    /// How long it takes.
+    pub seconds: Seconds,
+    /// Transfers behind that; 0 if it is only supposed.
+    pub samples: u32,
+}
+
+/// What is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// An input, by its number.
+    Input(usize),
+    /// A result, by its number.
+    Output(usize),
+}
+
+/// Everything that has to be carried if `w` runs at `place`. `link` gives a link and the transfers behind it, or
+/// why there is none.
+pub fn moves(
     w: &Workload,
-    mut barred: impl FnMut(u16, &dyn Kernel) -> Option<Refusal>,
-    place_of: impl Fn(&dyn Kernel) -> Place,
-    mut legal: impl FnMut(u16, &dyn Kernel),
-    mut refused: impl FnMut(u16, Refusal),
-) {
-    for (index, kernel) in registry.about(w.op()) {
-        match legality(&**kernel, w, place_of(&**kernel)) {
-            Err(why) => refused(index, why),
-            Ok(()) => match barred(index, &**kernel) {
-                Some(why) => refused(index, why),
-                None => legal(index, &**kernel),
-            },
+    place: Place,
+    link: impl Fn(Place, Place) -> Result<(Link, u32), Refusal>,
+) -> Result<SmallVec<[Move; 4]>, Refusal> {
+    let mut all = SmallVec::new();
+    let inputs = w.inputs().iter().enumerate().map(|(i, o)| (Moved::Input(i), o, o.place, place));
+    let outputs = w.outputs().iter().enumerate().map(|(i, o)| (Moved::Output(i), o, place, o.place));
+    for (operand, o, from, to) in inputs.chain(outputs) {
+        let bytes = Bytes(o.span().0 as u64);
+        if from == to || bytes.0 == 0 {
+            continue;
         }
+        if matches!(operand, Moved::Output(_)) && !o.is_contiguous() {
+            return Err(Refusal::new("its result is wanted elsewhere, in memory with gaps"));
+        }
+        let (link, samples) = link(from, to)?;
+        all.push(Move { operand, bytes, from, to, seconds: link.time(bytes), samples });
     }
+    Ok(all)
 }

@@ -19,6 +19,10 @@ pub struct Decision {
     pub(crate) reason: ReasonCode,
     /// Whether a measurement of this call is wanted.
     pub(crate) due: bool,
+    /// Whether its kernel is not on the host, or something has to be carried.
+    pub(crate) away: bool,
+    /// Part of the expected time that is moves; only of decisions whose measurement is wanted.
+    pub(crate) moves: f32,
     /// Seconds of unobserved runs on this thread that the ledger has not seen yet (a lower bound).
     pub(crate) unbooked: f64,
     /// What the incumbent would have taken, when this call explores.
@@ -46,6 +50,11 @@ impl Decision {
         Seconds(self.predicted)
     }
 
+    /// Part of it that is moving operands and results; known where a measurement is wanted.
+    pub fn moves(&self) -> Seconds {
+        Seconds(self.moves as f64)
+    }
+
     /// Central 90% interval of the expected time.
     pub fn interval(&self) -> (Seconds, Seconds) {
         (Seconds(self.low as f64), Seconds(self.high as f64))
@@ -66,9 +75,17 @@ impl Decision {
         self.due
     }
 
+    /// Whether more than the host's memory has part in it: its kernel runs elsewhere, or operands or results live
+    /// elsewhere.
+    #[inline]
+    pub fn is_away(&self) -> bool {
+        self.away
+    }
+
     /// The same call by another variant, because someone said so.
     pub fn with_variant(self, variant: Variant) -> Decision {
-        Decision { variant, reason: ReasonCode::Forced, due: false, ..self }
+        // Where that runs is looked up when it does.
+        Decision { variant, reason: ReasonCode::Forced, due: false, away: true, ..self }
     }
 
     /// The same decision, made because the one before it failed.
@@ -82,7 +99,8 @@ impl Decision {
             v.kernel as u64
                 | (v.params.threads as u64) << 16
                 | (v.params.variant as u64) << 32
-                | (reason_index(self.reason) as u64) << 48,
+                | (reason_index(self.reason) as u64) << 48
+                | (self.away as u64) << 63,
             self.predicted.to_bits(),
             self.low.to_bits() as u64 | (self.high.to_bits() as u64) << 32,
             self.confidence.to_bits() as u64 | (generation as u64) << 32,
@@ -99,8 +117,10 @@ impl Decision {
             low: f32::from_bits(p[2] as u32),
             high: f32::from_bits((p[2] >> 32) as u32),
             confidence: f32::from_bits(p[3] as u32),
-            reason: ReasonCode::ALL[(p[0] >> 48) as usize % ReasonCode::ALL.len()],
+            reason: ReasonCode::ALL[(p[0] >> 48 & 0x7fff) as usize % ReasonCode::ALL.len()],
             due: false,
+            away: p[0] >> 63 == 1,
+            moves: 0.0,
             unbooked: 0.0,
             instead: 0.0,
         };

@@ -27,14 +27,51 @@ impl fmt::Display for Place {
 
 impl FromStr for Place {
     type Err = ();
-    /// `host`, or any `family:index`.
+    /// As it prints: `host`, or `device:1` by registration. [`Places`] knows devices by family.
     fn from_str(s: &str) -> Result<Place, ()> {
-        if s == "host" {
-            return Ok(Place::Host);
+        match s.strip_prefix("device:") {
+            Some(index) => index.parse().map(|i| Place::Device(DeviceId(i))).map_err(|_| ()),
+            None if s == "host" => Ok(Place::Host),
+            None => Err(()),
         }
-        let (family, index) = s.split_once(':').ok_or(())?;
-        let ok = !family.is_empty() && family.chars().all(|c| c.is_ascii_alphanumeric());
-        if ok { index.parse().map(|i| Place::Device(DeviceId(i))).map_err(|_| ()) } else { Err(()) }
+    }
+}
+
+/// What people call places: `host`, and `vulkan:0` for the first device of that family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places(Vec<(String, Place)>);
+
+impl Default for Places {
+    fn default() -> Places {
+        Places(vec![("host".into(), Place::Host)])
+    }
+}
+
+impl Places {
+    /// The places of these devices, which are in order of registration.
+    pub fn of(devices: &[Device]) -> Places {
+        let mut places = Places::default();
+        for (i, d) in devices.iter().enumerate() {
+            let family = &d.identity.family;
+            let nth = devices[..i].iter().filter(|o| o.identity.family == *family).count();
+            places.0.push((format!("{family}:{nth}"), d.place));
+        }
+        places
+    }
+
+    /// The place of this name.
+    pub fn find(&self, name: &str) -> Option<Place> {
+        self.0.iter().find(|(n, _)| n == name).map(|(_, p)| *p)
+    }
+
+    /// The name of this place.
+    pub fn name(&self, place: Place) -> String {
+        self.0.iter().find(|(_, p)| *p == place).map_or_else(|| place.to_string(), |(n, _)| n.clone())
+    }
+
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(n, _)| n.as_str())
     }
 }
 
@@ -78,7 +115,8 @@ pub fn fnv1a(bytes: &[u8]) -> u64 {
 pub struct Device {
     /// What it is.
     pub identity: Identity,
-    /// Where its kernels read and write.
+    /// Where its kernels read and write. One with memory of its own may say any device: an engine that it is
+    /// added to puts the id that it gives in here.
     pub place: Place,
     /// Rates measured on it; unknown ones are absent.
     pub machine: crate::cost::Machine,

@@ -1,9 +1,10 @@
 //! Kernels that must not be chosen: those that failed, panicked, hung or lied.
 
+use crate::device::DeviceId;
 use crate::dtype::DType;
 use std::collections::HashMap;
 use std::sync::RwLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What a kernel did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -34,6 +35,9 @@ pub struct Guard {
     /// So that the usual case, nothing in quarantine, is one relaxed load.
     count: AtomicUsize,
     kept: RwLock<HashMap<(u16, &'static str, DType), Quarantined>>,
+    /// Devices that are gone, with why.
+    lost: RwLock<HashMap<DeviceId, String>>,
+    any_lost: AtomicBool,
 }
 
 impl Guard {
@@ -61,7 +65,25 @@ impl Guard {
         new
     }
 
-    /// Lets everything out.
+    /// Puts a whole device away. Returns whether it was not gone before.
+    pub fn lose(&self, device: DeviceId, why: String) -> bool {
+        let mut lost = self.lost.write().unwrap_or_else(|e| e.into_inner());
+        let new = !lost.contains_key(&device);
+        lost.entry(device).or_insert(why);
+        self.any_lost.store(true, Ordering::Release);
+        new
+    }
+
+    /// Why this device is gone, if it is.
+    #[inline]
+    pub fn lost(&self, device: DeviceId) -> Option<String> {
+        if !self.any_lost.load(Ordering::Acquire) {
+            return None;
+        }
+        self.lost.read().unwrap_or_else(|e| e.into_inner()).get(&device).cloned()
+    }
+
+    /// Lets every kernel out; devices stay lost.
     pub fn clear(&self) {
         let mut kept = self.kept.write().unwrap_or_else(|e| e.into_inner());
         kept.clear();

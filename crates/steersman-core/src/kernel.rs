@@ -158,6 +158,9 @@ pub enum KernelError {
     /// The kernel gave up, or its device did.
     #[error("{0}")]
     Failed(String),
+    /// The device is gone, and all that was in its memory.
+    #[error("the device was lost: {0}")]
+    Lost(String),
     /// The kernel only takes part in decisions; its owner runs it.
     #[error("this kernel is run by its owner, not by the engine")]
     NotRunnable,
@@ -189,7 +192,8 @@ pub trait Kernel: Send + Sync {
         NumericClass::Exact
     }
 
-    /// Legality, exact and independent of speed: asked every time, also when a cached choice is reused.
+    /// Legality, exact and independent of speed: asked every time, also when a cached choice is reused. Where the
+    /// operands live is not its business: what lives elsewhere is brought before it runs, with the same strides.
     fn supports(&self, w: &Workload) -> Result<(), Refusal>;
 
     /// The parameter points worth considering.

@@ -70,7 +70,7 @@ pub mod workload;
 pub use candidate::Candidate;
 pub use cost::Variant;
 pub use decision::{Crossover, Decision, Explanation};
-pub use device::{Device, DeviceId, Identity, Place};
+pub use device::{Device, DeviceId, Identity, Place, Places};
 pub use dtype::{DType, rounded_to_odd};
 pub use engine::{Engine, EngineError, Observed, Remembered, Settings};
 pub use expr::{Expr, ExprError};

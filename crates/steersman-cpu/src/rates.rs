@@ -8,8 +8,8 @@ use std::time::Instant;
 use steersman_core::cost::Machine;
 use steersman_core::measure::Rig;
 use steersman_core::{
-    Axes, BinaryOp, DType, Engine, NumericClass, Op, Operand, Params, ReduceOp, TernaryOp, UnaryOp, Variant,
-    Workload,
+    Axes, BinaryOp, DType, Engine, NumericClass, Op, Operand, Params, Place, ReduceOp, TernaryOp, UnaryOp,
+    Variant, Workload,
 };
 
 /// Two sizes, both in the nearest cache: their difference is free of what a call costs.
@@ -58,7 +58,8 @@ fn one(cpu: &Cpu, engine: &Arc<Engine>, machine: &mut Machine, op: Op, dtype: DT
         return;
     };
     for (index, kernel) in engine.registry().about(op) {
-        if kernel.supports(&few).is_err() || kernel.supports(&many).is_err() {
+        let here = engine.place_of(index) == Some(Place::Host);
+        if !here || kernel.supports(&few).is_err() || kernel.supports(&many).is_err() {
             continue;
         }
         let v = Variant { kernel: index, params: Params::SERIAL };

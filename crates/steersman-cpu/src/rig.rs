@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use steersman_core::measure::Rig;
 use steersman_core::{
-    Address, DType, Engine, Io, KernelError, NumericClass, Operand, Ran, Variant, Workload, rounded_to_odd,
+    Address, DType, Engine, Io, KernelError, NumericClass, Operand, Place, Ran, Variant, Workload,
+    rounded_to_odd,
 };
 
 /// One workload with operands full of numbers.
@@ -21,6 +22,8 @@ pub struct CpuRig {
     /// Memory of each output, and how far its first element lies in.
     outputs: Vec<(Block, usize)>,
     scalars: Vec<u64>,
+    /// The kernel that was last found to be of the host: asking takes as long as a small run.
+    here: Option<u16>,
 }
 
 /// Memory for an operand. Large ones in powers of two: workloads of all sizes then share a few blocks that stay
@@ -73,7 +76,15 @@ impl CpuRig {
             inputs,
             outputs,
             scalars,
+            here: None,
         })
+    }
+
+    /// Where everything is, for who runs it elsewhere: inputs, outputs and scalars.
+    pub fn addresses(&mut self) -> (Vec<Address>, Vec<Address>, Vec<u64>) {
+        let outputs =
+            self.outputs.iter_mut().map(|(b, at)| Address::host(b.as_mut_ptr().wrapping_add(*at))).collect();
+        (self.inputs.clone(), outputs, self.scalars.clone())
     }
 
     /// The memory of input `i`, to put other numbers in.
@@ -96,6 +107,7 @@ impl CpuRig {
         let exact = |c: &steersman_core::Candidate| {
             c.variant.kernel != not.kernel
                 && c.variant.params.threads == 1
+                && !c.is_moved()
                 && kernels
                     .get(c.variant.kernel)
                     .is_some_and(|k| k.numerics(&self.workload) == NumericClass::Exact)
@@ -109,6 +121,12 @@ impl Rig for CpuRig {
         let Some(kernel) = self.engine.registry().get(v.kernel) else {
             return Err(KernelError::Failed(format!("there is no kernel #{}", v.kernel)));
         };
+        if self.here != Some(v.kernel) {
+            if self.engine.place_of(v.kernel) != Some(Place::Host) {
+                return Err(KernelError::NotRunnable);
+            }
+            self.here = Some(v.kernel);
+        }
         let outputs: SmallVec<[Address; 4]> =
             self.outputs.iter_mut().map(|(b, at)| Address::host(b.as_mut_ptr().wrapping_add(*at))).collect();
         let io = Io { inputs: &self.inputs, output: outputs[0], more: &outputs[1..], scalars: &self.scalars };
@@ -125,6 +143,22 @@ impl Rig for CpuRig {
     }
 
     fn check(&mut self, v: Variant) -> Result<(), String> {
+        let Some(kernel) = self.engine.registry().get(v.kernel).cloned() else {
+            return Err(format!("there is no kernel #{}", v.kernel));
+        };
+        let workload = self.workload.clone();
+        // SAFETY: as for `run`.
+        self.check_by(v, &mut |io| unsafe { kernel.run(&workload, v.params, io) })
+    }
+}
+
+impl CpuRig {
+    /// Compares what `run` makes of the operands with what a reference makes of them; `v` is the variant it stands for.
+    pub fn check_by(
+        &mut self,
+        v: Variant,
+        run: &mut dyn FnMut(Io<'_>) -> Result<Ran, KernelError>,
+    ) -> Result<(), String> {
         // Comparing reads everything back one element at a time: larger workloads say no more.
         let group = self.workload.dims().iter().product::<usize>();
         if self.workload.output().elements().max(group) > 1 << 21 {
@@ -137,7 +171,9 @@ impl Rig for CpuRig {
         for (output, _) in &mut self.outputs {
             output.as_uninit_mut().fill(std::mem::MaybeUninit::new(0x5a));
         }
-        self.run(v).map_err(|e| e.to_string())?;
+        let (inputs, outputs, scalars) = self.addresses();
+        let io = Io { inputs: &inputs, output: outputs[0], more: &outputs[1..], scalars: &scalars };
+        run(io).map_err(|e| e.to_string())?;
         let got = self.values();
         let class =
             self.engine.registry().get(v.kernel).map_or(NumericClass::Exact, |k| k.numerics(&self.workload));
@@ -153,9 +189,7 @@ impl Rig for CpuRig {
         }
         Ok(())
     }
-}
 
-impl CpuRig {
     fn values(&self) -> Vec<f64> {
         // Results are laid out contiguously.
         let of = |(n, o): (usize, &Operand)| {

@@ -1,15 +1,14 @@
 //! Learning a machine: probe its limits, then its rates, then spend the rest where it teaches most.
 
 use crate::error::Error;
-use crate::runtime::{Inner, Runtime};
+use crate::runtime::{Carrier, Inner, Runtime, at, rig};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use steersman_core::measure::Rig;
-use steersman_core::tune::{self, Bench, Calibration};
-use steersman_core::{DeviceId, Engine, Workload};
-use steersman_cpu::rig::CpuRig;
+use steersman_core::tune::{self, Bench, Calibration, Wanted};
+use steersman_core::{DeviceId, Engine, Place, Workload};
 use steersman_cpu::{Cpu, plan, probe, rates};
 
 /// How to calibrate.
@@ -61,6 +60,7 @@ const ENOUGH_SAMPLES: usize = 300;
 pub(crate) struct Calibrator {
     engine: Arc<Engine>,
     cpu: Cpu,
+    carrier: Carrier,
     device: DeviceId,
     calibrated: Arc<AtomicBool>,
     probed: Arc<AtomicBool>,
@@ -68,7 +68,7 @@ pub(crate) struct Calibrator {
 
 impl Bench for Calibrator {
     fn rig(&self, w: &Workload) -> Result<Box<dyn Rig>, String> {
-        Ok(Box::new(CpuRig::new(&self.cpu, &self.engine, w)?))
+        rig(&self.carrier, &self.engine, w)
     }
 }
 
@@ -77,10 +77,18 @@ impl Calibrator {
         Calibrator {
             engine: inner.engine.clone(),
             cpu: inner.cpu.clone(),
+            carrier: inner.carrier.clone(),
             device: inner.cpu_id,
             calibrated: inner.calibrated.clone(),
             probed: inner.probed.clone(),
         }
+    }
+
+    /// The places of devices with memory of their own that are there.
+    fn away(&self) -> Vec<Place> {
+        let there = |id: &DeviceId| self.engine.guard().lost(*id).is_none();
+        let all = self.carrier.accelerators.iter().map(|(id, _)| id);
+        all.filter(there).map(Place::Device).collect()
     }
 
     pub(crate) fn run(
@@ -114,16 +122,21 @@ impl Calibrator {
         }
         let calibration =
             Calibration { budget: budget.saturating_sub(started.elapsed()), ..Calibration::default() };
-        let report = tune::calibrate(
-            &self.engine,
-            self,
-            plan::workloads(how.quick),
-            &calibration,
-            &mut |p| match tell(format!("measuring {}", p.workload), &mut broken) {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            },
-        );
+        let mut workloads = plan::workloads(how.quick);
+        for place in self.away() {
+            tell(format!("timing the way to {}", self.engine.places().name(place)), &mut broken);
+            self.carrier.probe_link(place);
+            // The same work with everything there: what its kernels take, without the way.
+            let there = |w: &Wanted| Wanted { workload: at(&w.workload, place), ..w.clone() };
+            workloads.extend(plan::workloads(how.quick).iter().map(there));
+        }
+        let report = tune::calibrate(&self.engine, self, workloads, &calibration, &mut |p| match tell(
+            format!("measuring {}", p.workload),
+            &mut broken,
+        ) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        });
         if report.samples >= ENOUGH_SAMPLES {
             self.calibrated.store(true, Ordering::Release);
         }

@@ -68,6 +68,28 @@ pub enum Error {
         /// The last failure.
         last: String,
     },
+    /// A device is gone, and something that only it held.
+    #[error(
+        "'{what}' needs what only {place} held, and that was lost ({why}); compute it again from its inputs"
+    )]
+    Lost {
+        /// What was to be read or run.
+        what: String,
+        /// The device's place.
+        place: String,
+        /// What is known of why.
+        why: String,
+    },
+    /// A place without room for what a plan puts there; arrays then plan without it.
+    #[error("{place} has no room for '{what}': {why}")]
+    NoRoom {
+        /// What was to run.
+        what: String,
+        /// Where.
+        place: String,
+        /// Why there is none.
+        why: String,
+    },
     /// A kernel failed on operands it had begun to overwrite.
     #[error(
         "{kernel} failed on '{workload}' in place ({why}); its operand is half overwritten and cannot be redone"

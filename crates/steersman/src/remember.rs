@@ -39,6 +39,10 @@ pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &S
         engine.set_machine(device, machine);
     }
     engine.recall(snapshot.cells.iter().filter_map(|cell| Some((cell.kernel.as_str(), remembered(cell)?))));
+    let wire = snapshot.meta.get(&wire_key(fingerprint));
+    if let Some(wire) = wire.and_then(|w| serde_json::from_str(w).ok()) {
+        engine.set_wire(device, wire);
+    }
     let kernels: HashMap<&str, (u16, u32)> =
         engine.registry().iter().map(|(i, k)| (k.name(), (i, k.revision()))).collect();
     for q in &snapshot.quarantine {
@@ -62,6 +66,11 @@ fn op_name(name: &str) -> Option<&'static str> {
 /// The meta key that says a device was calibrated.
 pub fn calibrated_key(fingerprint: u64) -> String {
     format!("calibrated/{fingerprint:016x}")
+}
+
+/// The meta key of the way to a device.
+fn wire_key(fingerprint: u64) -> String {
+    format!("wire/{fingerprint:016x}")
 }
 
 /// Op and class as stored: pools are `*class`, custom ops keep their own name.
@@ -131,6 +140,18 @@ pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: 
         batch.meta.push(MetaRow { key: calibrated_key(fingerprint), value: "true".into(), updated: 0.0 });
     }
     batch
+}
+
+/// Adds all that is known of a device with memory of its own, and of the way to it.
+pub fn add_accelerator(batch: &mut Batch, engine: &Engine, device: DeviceId, fingerprint: u64) {
+    let other = collect(engine, device, fingerprint, false);
+    batch.devices.extend(other.devices);
+    batch.cells.extend(other.cells);
+    batch.quarantine.extend(other.quarantine);
+    if let Some(wire) = engine.wire(device) {
+        let value = serde_json::to_string(&wire).unwrap_or_default();
+        batch.meta.push(MetaRow { key: wire_key(fingerprint), value, updated: 0.0 });
+    }
 }
 
 /// A wisdom store that is never missing.

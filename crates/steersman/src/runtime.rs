@@ -1,23 +1,27 @@
 //! Owns everything: devices, engine, wisdom, log. No hidden globals.
 
+mod accelerator;
+mod carry;
+mod execute;
+mod rig;
+
 use crate::background::Background;
 use crate::error::Error;
 use crate::plan::Planner;
 use crate::remember;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Instant, SystemTime};
-use steersman_core::guard::Offence;
 use steersman_core::knobs::{Knobs, LogLevel, PolicyKind};
-use steersman_core::log::{DecisionLog, Entry};
+use steersman_core::log::DecisionLog;
 use steersman_core::measure::{Contest, Series, contest};
 use steersman_core::policy::Threshold;
-use steersman_core::track::{Tracker, Use};
+use steersman_core::track::Tracker;
 use steersman_core::wisdom::{Notice, Wisdom};
-use steersman_core::{Address, Decision, DeviceId, Engine, Io, Ran, Seconds, Settings, Variant, Workload};
+use steersman_core::{DeviceId, Engine, Seconds, Settings, Variant, Workload};
 use steersman_cpu::Cpu;
-use steersman_cpu::rig::CpuRig;
+
+pub(crate) use carry::{Carrier, Piece, Trouble};
+pub(crate) use rig::{at, rig};
 
 pub(crate) struct Inner {
     pub(crate) engine: Arc<Engine>,
@@ -36,6 +40,7 @@ pub(crate) struct Inner {
     pub(crate) probed: Arc<AtomicBool>,
     background: Mutex<Option<Background>>,
     pub(crate) planner: Planner,
+    pub(crate) carrier: Carrier,
 }
 
 /// Owns devices, engine, wisdom and log. Cheap to clone; `Send + Sync`.
@@ -102,7 +107,6 @@ impl Runtime {
         let inner = Arc::new(Inner {
             log: DecisionLog::new(knobs.log_capacity),
             tracker,
-            cpu,
             cpu_id,
             fingerprint,
             wisdom,
@@ -112,6 +116,8 @@ impl Runtime {
             calibrated: Arc::new(AtomicBool::new(calibrated)),
             background: Mutex::new(None),
             planner: Planner::default(),
+            carrier: Carrier::new(engine.clone(), cpu.clone()),
+            cpu,
             engine,
             knobs,
         });
@@ -184,73 +190,12 @@ impl Runtime {
         self.inner.save()
     }
 
-    /// Runs a workload at these addresses where it is quickest; on failure on the next best.
-    ///
-    /// # Safety
-    /// The addresses must be host pointers valid for the workload's operands, the output not overlapping any
-    /// input (except exactly, for element-wise ops in place).
-    pub unsafe fn run_at(
-        &self,
-        w: &Workload,
-        inputs: &[Address],
-        output: Address,
-    ) -> Result<Decision, Error> {
-        // SAFETY: passed on.
-        unsafe { self.inner.run_io(w, Io::new(inputs, output)) }
-    }
-
-    /// Runs a workload on contiguous bytes in host memory; `forced` names the variant, else the engine decides.
-    pub fn run_raw(
-        &self,
-        w: &Workload,
-        inputs: &[&[u8]],
-        output: &mut [u8],
-        forced: Option<Variant>,
-    ) -> Result<Decision, Error> {
-        let check = |what: String, need: usize, got: usize| match need == got {
-            true => Ok(()),
-            false => Err(Error::Bytes { workload: w.to_string(), what, need, got }),
-        };
-        if inputs.len() != w.inputs().len() {
-            check("all operands together".into(), w.inputs().len(), inputs.len())?;
-        }
-        for (i, (o, bytes)) in w.inputs().iter().zip(inputs).enumerate() {
-            let need = if o.is_contiguous() { o.bytes() } else { o.distinct_bytes() };
-            check(format!("operand {i}"), need, bytes.len())?;
-        }
-        check("the result".into(), w.output().bytes(), output.len())?;
-        let inner = &*self.inner;
-        let memory = |why: steersman_cpu::memory::MemoryError| Error::Memory {
-            workload: w.to_string(),
-            why: why.to_string(),
-        };
-        // Copied into aligned memory: what people hand over may start anywhere.
-        let mut blocks = Vec::new();
-        for bytes in inputs {
-            let mut block = inner.cpu.memory.take(bytes.len().max(1)).map_err(memory)?;
-            block.as_uninit_mut().iter_mut().zip(*bytes).for_each(|(to, from)| _ = to.write(*from));
-            blocks.push(block);
-        }
-        let mut result = inner.cpu.memory.take(output.len().max(1)).map_err(memory)?;
-        result.as_uninit_mut().fill(std::mem::MaybeUninit::new(0));
-        let addresses: Vec<Address> = blocks.iter().map(|b| Address::host(b.as_ptr())).collect();
-        let io = Io::new(&addresses, Address::host(result.as_mut_ptr()));
-        let decision = match forced {
-            Some(v) => inner.engine.judge(w)?.with_variant(v),
-            None => inner.engine.decide(w)?,
-        };
-        // SAFETY: the blocks have the sizes the workload needs, checked above.
-        let decision = unsafe { inner.run_decided(w, decision, io) }?;
-        // SAFETY: the result block was filled and is as long as `output`.
-        unsafe { std::ptr::copy_nonoverlapping(result.as_ptr(), output.as_mut_ptr(), output.len()) };
-        Ok(decision)
-    }
-
-    /// Times variants of a workload in turns, on operands of this runtime's own.
+    /// Times variants of a workload in turns, on operands of this runtime's own. What a variant needs moved is part
+    /// of its time.
     pub fn contest(&self, w: &Workload, variants: &[Variant], how: &Contest) -> Result<Vec<Series>, Error> {
-        let mut rig = CpuRig::new(&self.inner.cpu, &self.inner.engine, w)
+        let mut rig = rig(&self.inner.carrier, &self.inner.engine, w)
             .map_err(|why| Error::Memory { workload: w.to_string(), why })?;
-        Ok(contest(&mut rig, variants, how, &mut |_| {}))
+        Ok(contest(&mut *rig, variants, how, &mut |_| {}))
     }
 }
 
@@ -267,114 +212,16 @@ impl Inner {
         {
             return Ok(());
         }
-        let mut batch = remember::collect(
-            &self.engine,
-            self.cpu_id,
-            self.fingerprint,
-            self.calibrated.load(Ordering::Acquire),
-        );
+        let calibrated = self.calibrated.load(Ordering::Acquire);
+        let mut batch = remember::collect(&self.engine, self.cpu_id, self.fingerprint, calibrated);
+        for (id, device) in self.carrier.accelerators.iter() {
+            remember::add_accelerator(&mut batch, &self.engine, id, device.fingerprint);
+        }
         batch.log = log;
         batch.usage = self.tracker.take_unsaved();
         self.wisdom.save(batch)?;
         self.saved.store(changes, Ordering::Release);
         Ok(())
-    }
-
-    /// Runs a workload where it is quickest; on failure on the next best.
-    ///
-    /// # Safety
-    /// As for [`Runtime::run_at`].
-    pub(crate) unsafe fn run_io(&self, w: &Workload, io: Io<'_>) -> Result<Decision, Error> {
-        let decision = self.engine.decide(w)?;
-        // SAFETY: passed on.
-        unsafe { self.run_decided(w, decision, io) }
-    }
-
-    /// Runs what was decided; whoever fails is put away and the next best runs.
-    unsafe fn run_decided(
-        &self,
-        w: &Workload,
-        mut decision: Decision,
-        io: Io<'_>,
-    ) -> Result<Decision, Error> {
-        let mut last: Option<String> = None;
-        // Each failure puts one kernel away, so this ends.
-        loop {
-            let Some(kernel) = self.engine.registry().get(decision.variant().kernel) else {
-                return Err(Error::AllFailed { workload: w.to_string(), last: last.unwrap_or_default() });
-            };
-            let started = decision.wants_timing().then(Instant::now);
-            // SAFETY: the caller's promise; the engine only decides for legal candidates.
-            let ran = catch_unwind(AssertUnwindSafe(|| unsafe { kernel.run(w, decision.params(), io) }));
-            let (offence, why) = match ran {
-                Ok(Ok(ran)) => {
-                    if let Some(started) = started {
-                        let took = started.elapsed();
-                        self.observed(w, &decision, took.into(), ran);
-                    }
-                    return Ok(decision);
-                }
-                Ok(Err(e)) => (Offence::Failed, e.to_string()),
-                Err(panic) => (Offence::Panicked, format!("panicked: {}", crate::panic_text(&*panic))),
-            };
-            let name = kernel.name().to_string();
-            self.engine.quarantine(decision.variant().kernel, w, offence, why.clone());
-            self.tracker.failed(self.usage(w, &decision, &name));
-            self.note(w, &decision, None, Some(format!("{name} was put into quarantine: {why}")));
-            if io.in_place() {
-                return Err(Error::HalfDone { workload: w.to_string(), kernel: name, why });
-            }
-            last = Some(why);
-            decision = match self.engine.decide(w) {
-                Ok(d) => d.as_fallback(),
-                Err(_) => {
-                    return Err(Error::AllFailed { workload: w.to_string(), last: last.unwrap_or_default() });
-                }
-            };
-        }
-    }
-
-    #[cold]
-    fn observed(&self, w: &Workload, decision: &Decision, took: Seconds, ran: Ran) {
-        if ran == Ran::Disturbed {
-            self.note(
-                w,
-                decision,
-                Some(took),
-                Some("its threads were busy elsewhere: not learned from".into()),
-            );
-            return;
-        }
-        let name = self.engine.name(decision.variant().kernel);
-        let (low, high) = decision.interval();
-        self.tracker.ran(self.usage(w, decision, &name), 1, took.0);
-        self.tracker.foretold(&name, decision.predicted().0, low.0, high.0, took.0);
-        let news = self.engine.observe(decision, took);
-        let shift =
-            news.and_then(|n| n.shift).map(|s| format!("the machine runs {s:?} than learned").to_lowercase());
-        self.note(w, decision, Some(took), shift);
-    }
-
-    fn usage<'a>(&self, w: &Workload, d: &Decision, kernel: &'a str) -> Use<'a> {
-        Use { device: self.fingerprint, kernel, params: d.params(), op: w.op().name() }
-    }
-
-    fn note(&self, w: &Workload, d: &Decision, measured: Option<Seconds>, note: Option<String>) {
-        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
-        self.log.push(Entry {
-            seq: 0,
-            time,
-            workload: w.to_string(),
-            kernel: self.engine.name(d.variant().kernel),
-            params: d.params(),
-            reason: d.reason(),
-            predicted_s: d.predicted().0,
-            low_s: d.interval().0.0,
-            high_s: d.interval().1.0,
-            measured_s: measured.map(|s| s.0),
-            confidence: d.confidence(),
-            note,
-        });
     }
 }
 

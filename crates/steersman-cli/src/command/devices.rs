@@ -11,9 +11,10 @@ use crate::table::{
 use serde_json::json;
 use steersman::Runtime;
 use steersman_core::cost::{Level, Machine};
+use steersman_core::place::Lane;
 use steersman_core::sense::{Senses, State};
 use steersman_core::units::si;
-use steersman_core::{Bytes, Device, Seconds};
+use steersman_core::{Bytes, Device, DeviceId, Place, Seconds};
 
 pub fn run(screen: &Screen) -> Outcome {
     let runtime = open::runtime()?;
@@ -64,11 +65,35 @@ fn as_json(runtime: &Runtime, index: usize, d: &Device) -> serde_json::Value {
         "family": i.family, "part": i.part, "driver": i.driver, "memory_bytes": i.memory,
         "parallelism": i.parallelism, "isa": i.isa,
         "fingerprint": format!("{:016x}", i.fingerprint()),
-        "place": d.place.to_string(),
+        "place": runtime.engine().places().name(d.place),
+        "lost": runtime.engine().guard().lost(DeviceId(index as u16)),
+        "link": link(runtime, d),
         "host": host,
         "rates": d.machine,
         "kernels": kernels(runtime, index),
     })
+}
+
+/// What moving costs to and from a device with memory of its own.
+fn link(runtime: &Runtime, d: &Device) -> Option<serde_json::Value> {
+    let Place::Device(id) = d.place else { return None };
+    let wire = runtime.engine().wire(id)?;
+    let lane = |l: &Lane| {
+        json!({
+            "latency_s": l.link().latency, "bytes_per_s": l.link().bandwidth, "transfers_seen": l.samples(),
+        })
+    };
+    Some(json!({ "to_device": lane(&wire.out), "to_host": lane(&wire.home) }))
+}
+
+/// One direction in words.
+fn lane(l: &Lane) -> String {
+    let link = l.link();
+    let known = match l.samples() {
+        0 => "supposed: nothing was moved yet".to_string(),
+        n => format!("from {n} transfers"),
+    };
+    format!("{} and {} ({known})", link.latency, si(link.bandwidth, "B/s"))
 }
 
 fn as_text(screen: &Screen, runtime: &Runtime, index: usize, d: &Device) -> String {
@@ -76,6 +101,16 @@ fn as_text(screen: &Screen, runtime: &Runtime, index: usize, d: &Device) -> Stri
     let mut out = format!("{}\n", screen.paint.ink(&heading(d), Ink::Bold));
     let mut facts = Table::new(&[Left(""), Left("")]);
     facts.row(["  family", &i.family]);
+    facts.row(["  place", &runtime.engine().places().name(d.place)]);
+    if let Place::Device(id) = d.place {
+        if let Some(wire) = runtime.engine().wire(id) {
+            facts.row(["  moving there", &lane(&wire.out)]);
+            facts.row(["  moving home", &lane(&wire.home)]);
+        }
+        if let Some(why) = runtime.engine().guard().lost(id) {
+            facts.row(["  lost", &why]);
+        }
+    }
     facts.row(["  system", &i.driver]);
     facts.row(["  fingerprint", &format!("{:016x}", i.fingerprint())]);
     facts.row(["  kernels", &kernels(runtime, index).len().to_string()]);

@@ -10,13 +10,14 @@ use crate::table::{
 };
 use serde_json::json;
 use steersman::Runtime;
+use steersman_core::candidate::{Move, Moved};
 use steersman_core::cost::{Estimate, Source};
 use steersman_core::units::si;
 use steersman_core::{Bytes, Candidate, Crossover, Explanation, NumericClass, Seconds, Workload};
 
 pub fn run(screen: &Screen, words: &[String], numerics: Option<NumericClass>) -> Outcome {
     let runtime = open::runtime()?;
-    let w = open::workload(words, numerics, runtime.knobs())?;
+    let w = open::workload(words, numerics, &runtime)?;
     let explanation = runtime.engine().explain(&w)?;
     open::mention_calibration(&runtime);
     if screen.json {
@@ -48,6 +49,7 @@ fn as_json(runtime: &Runtime, w: &Workload, e: &Explanation) -> serde_json::Valu
                 "chosen": c.variant == d.variant(),
                 "mean_s": x.mean, "low_s": x.low, "high_s": x.high,
                 "launch_s": x.launch, "move_s": x.moves, "work_s": x.work,
+                "move_bytes": c.moved.0, "moves": moves(runtime, w, c),
                 "spread": x.spread,
                 "scratch_bytes": x.scratch,
                 "evidence": x.evidence,
@@ -67,7 +69,7 @@ fn as_json(runtime: &Runtime, w: &Workload, e: &Explanation) -> serde_json::Valu
         })
         .collect();
     json!({
-        "workload": w.to_string(),
+        "workload": open::text_of(runtime, w),
         "flops": w.flops(), "bytes": w.bytes(), "intensity": w.intensity(),
         "numerics": w.numerics().to_string(),
         "chosen": open::name(runtime, d.variant()),
@@ -86,11 +88,28 @@ fn as_json(runtime: &Runtime, w: &Workload, e: &Explanation) -> serde_json::Valu
     })
 }
 
+/// What has to be carried for a candidate, one by one.
+fn moves(runtime: &Runtime, w: &Workload, c: &Candidate) -> Vec<serde_json::Value> {
+    let places = runtime.engine().places();
+    let all = runtime.engine().moves(w, c.variant.kernel).unwrap_or_default();
+    let one = |m: &Move| {
+        let operand = match m.operand {
+            Moved::Input(i) => format!("in{i}"),
+            Moved::Output(i) => format!("out{i}"),
+        };
+        json!({
+            "operand": operand, "bytes": m.bytes.0, "seconds": m.seconds,
+            "from": places.name(m.from), "to": places.name(m.to), "transfers_seen": m.samples,
+        })
+    };
+    all.iter().map(one).collect()
+}
+
 fn as_text(screen: &Screen, runtime: &Runtime, w: &Workload, e: &Explanation) -> String {
     let paint = &screen.paint;
     let mut out = format!(
         "{}      {}   {}   {:.2} flop/B\n\n",
-        paint.ink(&w.to_string(), Ink::Bold),
+        paint.ink(&open::text_of(runtime, w), Ink::Bold),
         si(w.flops(), "flop"),
         Bytes(w.bytes() as u64),
         w.intensity()
@@ -125,7 +144,7 @@ fn as_text(screen: &Screen, runtime: &Runtime, w: &Workload, e: &Explanation) ->
 }
 
 fn candidates(screen: &Screen, runtime: &Runtime, e: &Explanation) -> String {
-    let moves = e.candidates.iter().any(|c| c.estimate.moves.0 > 0.0);
+    let moves = e.candidates.iter().any(|c| c.is_moved());
     let variants = e.candidates.iter().any(|c| c.variant.params.variant != 0);
     let mut columns = vec![Left(""), Left("kernel"), Right("threads")];
     columns.extend(variants.then_some(Right("variant")));
@@ -141,7 +160,10 @@ fn candidates(screen: &Screen, runtime: &Runtime, e: &Explanation) -> String {
         cells.push(c.variant.params.threads.to_string());
         cells.extend(variants.then(|| c.variant.params.variant.to_string()));
         cells.extend([x.mean.to_string(), margin(x), x.launch.to_string()]);
-        cells.extend(moves.then(|| x.moves.to_string()));
+        cells.extend(moves.then(|| match c.moved.0 {
+            0 => String::new(),
+            _ => format!("{} for {}", x.moves, c.moved),
+        }));
         cells.extend([x.work.to_string(), evidence(c)]);
         table.inked(if chosen { Ink::Green } else { Ink::Plain }, cells);
     }
@@ -166,7 +188,12 @@ fn evidence(c: &Candidate) -> String {
         Source::Model => format!("{} samples near", e.samples),
         Source::History => format!("{} runs of exactly this, {} samples near", e.exact, e.samples),
     };
-    if e.extrapolated { text + ", extrapolated" } else { text }
+    let text = if e.extrapolated { text + ", extrapolated" } else { text };
+    match e.transfers {
+        Some(0) => text + "; the link is supposed",
+        Some(n) => text + &format!("; {n} transfers"),
+        None => text,
+    }
 }
 
 fn counterfactual(runtime: &Runtime, c: &Crossover) -> String {

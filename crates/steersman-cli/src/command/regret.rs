@@ -59,7 +59,8 @@ fn parse(
     numerics: Option<NumericClass>,
     runtime: &Runtime,
 ) -> Result<Vec<Workload>, Failure> {
-    let all = parse_file(text).map_err(|e| Failure::input(format!("{}: {e}", file.display())))?;
+    let all = parse_file(text, &runtime.engine().places())
+        .map_err(|e| Failure::input(format!("{}: {e}", file.display())))?;
     if all.is_empty() {
         let file = file.display();
         return Err(Failure::input(format!(

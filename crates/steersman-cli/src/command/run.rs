@@ -20,7 +20,7 @@ const TRIES: usize = 20;
 
 pub fn run(screen: &Screen, args: &RunArgs, numerics: Option<NumericClass>) -> Outcome {
     let runtime = open::runtime()?;
-    let w = open::workload(&args.workload, numerics, runtime.knobs())?;
+    let w = open::workload(&args.workload, numerics, &runtime)?;
     let (w, operands) = files::operands(w, args)?;
     let forced = forced(&runtime, &w, args)?;
     let watch = Watch::start(&runtime);
@@ -129,15 +129,17 @@ fn learn(
     if runtime.knobs().frozen {
         return Ok(());
     }
-    if forced {
+    // What was timed includes what was moved, which is no kernel's time.
+    let moved = engine.moves(w, d.variant().kernel).is_ok_and(|m| !m.is_empty());
+    if forced && !moved {
         engine.learn(d.variant(), w, median, 1.0);
-    } else if !logged {
+    } else if !logged && !moved {
         engine.observe(d, Seconds(median));
     }
     if !logged {
         let (low, high) = d.interval();
         runtime.log().push(Entry {
-            workload: w.to_string(),
+            workload: open::text_of(runtime, w),
             kernel: engine.name(d.variant().kernel),
             params: d.params(),
             reason: if forced { ReasonCode::Forced } else { d.reason() },
@@ -166,7 +168,7 @@ fn as_json(
 ) -> serde_json::Value {
     let median = s.median().unwrap_or(f64::NAN);
     json!({
-        "workload": w.to_string(),
+        "workload": open::text_of(runtime, w),
         "id": open::name(runtime, d.variant()),
         "kernel": runtime.engine().name(d.variant().kernel),
         "threads": d.params().threads,
@@ -189,7 +191,8 @@ fn as_text(runtime: &Runtime, w: &Workload, d: &Decision, s: &Series, median: f6
     let (low, high) = d.interval();
     let best = s.best().map_or("unknown".into(), |b| Seconds(b).to_string());
     let mut out = format!(
-        "{w}\n  {} took {} (median of {} samples of {} runs; best {best})\n  predicted {} ({low} to {high})\n",
+        "{}\n  {} took {} (median of {} samples of {} runs; best {best})\n  predicted {} ({low} to {high})\n",
+        open::text_of(runtime, w),
         open::name(runtime, d.variant()),
         Seconds(median),
         s.samples.len(),

@@ -9,7 +9,7 @@ fn refused(ended: &Ended, word: &str) {
     assert_eq!(ended.out, "");
 }
 
-const MALFORMED: [(&str, &str); 10] = [
+const MALFORMED: [(&str, &str); 12] = [
     ("matmul f32 3x4 5x6", "columns (4)"),
     ("add f99 10 10", "f99"),
     ("frob f32 10", "frob"),
@@ -20,6 +20,8 @@ const MALFORMED: [(&str, &str); 10] = [
     ("add f32 10", "2 operand"),
     ("exp i32 10", "i32"),
     ("min f32 0", "zero elements"),
+    ("exp f32 8@cuda:0", "there is no place 'cuda:0'; expected one of: host cpu:0"),
+    ("add f32 10 10 -> vulkan:3", "vulkan:3"),
 ];
 
 #[test]

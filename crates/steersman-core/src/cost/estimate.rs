@@ -27,6 +27,8 @@ pub struct Evidence {
     pub exact: u64,
     /// Whether the workload lies outside the sizes seen.
     pub extrapolated: bool,
+    /// Transfers behind the links it needs (of many, 65,535), 0 if they are only supposed; none if nothing is moved.
+    pub transfers: Option<u16>,
 }
 
 /// A predicted cost.
@@ -56,7 +58,34 @@ pub struct Estimate {
 /// does to the other.
 const SHARED: f64 = 0.8;
 
+/// Share of its relative spread that a candidate's time is raised by when choosing.
+const CAUTION: f64 = 0.5;
+
+/// Relative deviation of a transfer's time, by whether its link was ever measured, and how far the central 90% reach.
+const MEASURED_MOVE: (f64, f64) = (0.1, 1.2);
+const SUPPOSED_MOVE: (f64, f64) = (0.7, 4.0);
+
 impl Estimate {
+    /// The mean, raised by what is not known: what is less sure has to promise more.
+    pub fn cautious(&self) -> Seconds {
+        self.mean * (1.0 + CAUTION * self.spread)
+    }
+
+    /// With so much time for moves, which rests on so many transfers.
+    pub fn with_moves(self, seconds: Seconds, transfers: u32) -> Estimate {
+        let (deviation, factor) = if transfers == 0 { SUPPOSED_MOVE } else { MEASURED_MOVE };
+        let mean = self.mean + seconds;
+        Estimate {
+            mean,
+            low: self.low + seconds * (1.0 / factor),
+            high: self.high + seconds * factor,
+            moves: seconds,
+            spread: (self.spread * self.mean.0).hypot(deviation * seconds.0) / mean.0.max(f64::MIN_POSITIVE),
+            evidence: Evidence { transfers: Some(transfers.min(u16::MAX.into()) as u16), ..self.evidence },
+            ..self
+        }
+    }
+
     /// By how many standard deviations this one is thought quicker than the other, their logs taken as normal;
     /// far ahead is all the same.
     pub fn lead(&self, other: &Estimate) -> f64 {

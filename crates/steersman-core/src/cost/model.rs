@@ -117,7 +117,7 @@ impl Model {
             mean *= exp(c.mean);
             spread = (c.variance + FLOOR).sqrt();
         }
-        let mut evidence = Evidence { source, samples, exact: 0, extrapolated };
+        let mut evidence = Evidence { source, samples, exact: 0, extrapolated, transfers: None };
         if let Some((_, h)) = self.history.get(&(subject.hash, variant)) {
             let (vm, vh) = (spread * spread, h.variance());
             mean = ((mean.ln() / vm + h.mean / vh) / (1.0 / vm + 1.0 / vh)).exp();

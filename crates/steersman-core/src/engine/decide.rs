@@ -4,6 +4,7 @@ use super::{Engine, EngineError, fallback_hash, lock, read};
 use crate::candidate::{Candidate, Candidates};
 use crate::cost::Variant;
 use crate::decision::Decision;
+use crate::kernel::Kernel;
 use crate::log::ReasonCode;
 use crate::policy::{Choice, Exploration, Query};
 use crate::workload::{Key, Workload};
@@ -183,24 +184,37 @@ impl Engine {
     /// The decision as it would be now, with learning, exploring and caching off.
     pub fn judge(&self, w: &Workload) -> Result<Decision, EngineError> {
         let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
-        let candidates = self.candidates(w, hash);
+        self.settle(w, hash, &self.candidates(w, hash))
+    }
+
+    /// The same, among the kernels for which `allowed` says yes.
+    pub fn judge_among(
+        &self,
+        w: &Workload,
+        allowed: impl Fn(&dyn Kernel) -> bool,
+    ) -> Result<Decision, EngineError> {
+        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let mut candidates = self.legal_candidates(w, hash);
+        candidates.retain(|c| self.registry.get(c.variant.kernel).is_some_and(|k| allowed(&**k)));
+        self.settle(w, hash, &candidates)
+    }
+
+    fn settle(&self, w: &Workload, hash: u64, candidates: &Candidates) -> Result<Decision, EngineError> {
         if candidates.is_empty() {
             return Err(self.no_candidate(w, hash));
         }
-        let query = Query {
-            workload: w,
-            candidates: &candidates,
-            incumbent: None,
-            tie_band: read(&self.settings).tie_band,
-        };
+        let query =
+            Query { workload: w, candidates, incumbent: None, tie_band: read(&self.settings).tie_band };
         let policy = read(&self.policy).clone();
-        let choice = self.overridden(&candidates).unwrap_or_else(|| policy.choose(&query));
+        let choice = self.overridden(candidates).unwrap_or_else(|| policy.choose(&query));
         Ok(make_decision(&candidates[choice.index], hash, choice, self.frozen.load(Ordering::Acquire)))
     }
 }
 
 fn make_decision(c: &Candidate, hash: u64, choice: Choice, frozen: bool) -> Decision {
     Decision {
+        away: c.away,
+        moves: c.estimate.moves.0 as f32,
         variant: c.variant,
         hash,
         predicted: c.estimate.mean.0,

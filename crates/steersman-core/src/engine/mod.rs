@@ -6,6 +6,7 @@
 
 mod decide;
 mod explain;
+mod links;
 mod observe;
 mod recall;
 mod survey;
@@ -14,12 +15,13 @@ pub use observe::Observed;
 pub use recall::Remembered;
 
 use crate::cost::{Machine, Mix, Model};
-use crate::device::{Device, DeviceId};
+use crate::device::{Device, DeviceId, Place};
 use crate::drift::Watch;
 use crate::explore::Ledger;
 use crate::guard::Guard;
 use crate::hits::Hits;
 use crate::kernel::Kernel;
+use crate::place::Wire;
 use crate::policy::{Adaptive, Policy};
 use crate::registry::{Registry, RegistryError};
 use crate::units::Seconds;
@@ -99,6 +101,8 @@ pub struct Engine {
     observe_every: AtomicU64,
     registry: Registry,
     devices: RwLock<Vec<Device>>,
+    /// Between the host and each device, by its id.
+    wires: RwLock<Vec<Wire>>,
     model: RwLock<Model>,
     policy: RwLock<Arc<dyn Policy>>,
     hits: Hits,
@@ -143,6 +147,7 @@ impl Engine {
             settings: RwLock::new(settings),
             registry: Registry::default(),
             devices: RwLock::new(Vec::new()),
+            wires: RwLock::new(Vec::new()),
             model: RwLock::new(Model::default()),
             policy: RwLock::new(Arc::new(Adaptive)),
             hits: Hits::default(),
@@ -156,12 +161,17 @@ impl Engine {
         }
     }
 
-    /// Adds a device.
-    pub fn add_device(&self, device: Device) -> DeviceId {
+    /// Adds a device. If it has memory of its own, that is the place by the id it gets.
+    pub fn add_device(&self, mut device: Device) -> DeviceId {
         let mut devices = write(&self.devices);
+        let id = DeviceId(devices.len() as u16);
+        if device.place != Place::Host {
+            device.place = Place::Device(id);
+        }
         devices.push(device);
+        write(&self.wires).push(Wire::default());
         self.invalidate();
-        DeviceId(devices.len() as u16 - 1)
+        id
     }
 
     /// Adds a kernel. Built-in and custom ones are candidates alike; what is remembered of it is known at once.

@@ -23,7 +23,8 @@ pub struct Observed {
 const WATCHED_SPREAD: f64 = 0.3;
 
 impl Engine {
-    /// Takes in how long a decided call took. Calls nobody wants timed are ignored.
+    /// Takes in how long a decided call took, without what was moved for it: that is for
+    /// [`Engine::observe_transfer`]. Calls nobody wants timed are ignored.
     pub fn observe(&self, decision: &Decision, seconds: impl Into<Seconds>) -> Option<Observed> {
         let seconds = seconds.into().0;
         let usable = decision.due && seconds > 0.0 && seconds.is_finite();
@@ -34,10 +35,11 @@ impl Engine {
         {
             let mut ledger = lock(&self.ledger);
             ledger.book(decision.unbooked);
+            let all = seconds + decision.moves as f64;
             if explored {
-                ledger.book_exploration(seconds, decision.instead);
+                ledger.book_exploration(all, decision.instead);
             } else {
-                ledger.book(seconds);
+                ledger.book(all);
             }
         }
         let workload = {
@@ -46,7 +48,8 @@ impl Engine {
             k.observed += 1;
             k.workload.clone()
         };
-        let residual = (seconds / decision.predicted).ln();
+        let work = (decision.predicted - decision.moves as f64).max(f64::MIN_POSITIVE);
+        let residual = (seconds / work).ln();
         // From the upper end: the lower one also holds the doubt about a slow-down that may be over.
         let spread = ((decision.high as f64 / decision.predicted).ln() / 1.65).max(0.02);
         let now = self.observations.fetch_add(1, Ordering::Relaxed) + 1;

@@ -1,27 +1,56 @@
 //! Every candidate of a workload with its estimate, and why the others are none.
 
-use super::{Engine, EngineError, fallback_hash, lock, read};
+use super::links::Carried;
+use super::{Engine, EngineError, Settings, fallback_hash, lock, read};
 use crate::candidate::{self, Candidate, Candidates};
 use crate::cost::{Machine, Source, Subject, Variant};
-use crate::device::Place;
+use crate::device::{DeviceId, Place};
 use crate::drift::Watch;
-use crate::kernel::Refusal;
+use crate::kernel::{Kernel, Refusal};
 use crate::op::OpClass;
-use crate::units::Seconds;
+use crate::units::{Bytes, Seconds};
 use crate::workload::Workload;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
+/// Moves to each device of one workload, worked out when the first kernel there is met.
+type Known = SmallVec<[(DeviceId, Result<Carried, Refusal>); 2]>;
+
+/// What a survey is for.
+enum Scope<'a> {
+    /// Those that may win.
+    Likely,
+    /// All that are legal.
+    Legal,
+    /// And why the others are not.
+    All(&'a mut Vec<(u16, Refusal)>),
+}
+
+impl Scope<'_> {
+    fn refused(&mut self, kernel: u16, why: impl FnOnce() -> Refusal) {
+        if let Scope::All(list) = self {
+            list.push((kernel, why()));
+        }
+    }
+}
+
 impl Engine {
-    /// Legal candidates with estimates.
+    /// Legal candidates with estimates. Those that cannot win, because moving alone takes longer than another does
+    /// at its slowest, are left out.
     pub(super) fn candidates(&self, w: &Workload, hash: u64) -> Candidates {
         let mut found = Candidates::new();
-        self.survey(w, hash, &mut found, |_, _| {});
+        self.survey(w, hash, &mut found, Scope::Likely);
         found
     }
 
-    /// Finds the legal candidates, with estimates, and tells of the refused.
-    fn survey(&self, w: &Workload, hash: u64, found: &mut Candidates, refused: impl FnMut(u16, Refusal)) {
+    /// All legal candidates with estimates.
+    pub(super) fn legal_candidates(&self, w: &Workload, hash: u64) -> Candidates {
+        let mut found = Candidates::new();
+        self.survey(w, hash, &mut found, Scope::Legal);
+        found
+    }
+
+    fn survey(&self, w: &Workload, hash: u64, found: &mut Candidates, mut scope: Scope<'_>) {
         let devices = read(&self.devices);
         let model = read(&self.model);
         let settings = read(&self.settings);
@@ -32,51 +61,94 @@ impl Engine {
         let small = settings.small_batch.is_some_and(|limit| elements < limit);
         let subject = Subject::of(w, hash);
         let unknown = Machine::default();
-        candidate::variants(
-            &self.registry,
-            w,
-            |index, kernel| {
-                if let Some(q) = self.guard.check(index, w.op().name(), w.dtype()) {
-                    return Some(Refusal::new(format!("in quarantine: {}", q.detail)));
-                }
-                let off = settings.disable.iter().find(|pattern| glob(pattern, kernel.name()))?;
-                Some(Refusal::new(format!("switched off by the knob disable={off}")))
-            },
-            |kernel| devices.get(kernel.device().0 as usize).map_or(Place::Host, |d| d.place),
-            |index, kernel| {
-                let device = kernel.device();
-                let machine = devices.get(device.0 as usize).map_or(&unknown, |d| &d.machine);
-                for params in kernel.params(w) {
-                    if small && params.threads > 1 {
+        let at_home = w.inputs().iter().chain(w.outputs()).all(|o| o.place == Place::Host);
+        // A kernel that was asked for by name is found however long its moves take.
+        let likely = matches!(scope, Scope::Likely) && settings.force.is_none();
+        let mut known = Known::new();
+        let mut slowest = f64::INFINITY;
+        for (index, kernel) in self.registry.about(w.op()) {
+            let device = kernel.device();
+            let site = devices.get(device.0 as usize);
+            let place = site.map_or(Place::Host, |d| d.place);
+            let carried = if at_home && place == Place::Host {
+                None
+            } else {
+                let at = known.iter().position(|k| k.0 == device).unwrap_or_else(|| {
+                    known.push((device, self.reach(w, device, place)));
+                    known.len() - 1
+                });
+                match &known[at].1 {
+                    Err(why) => {
+                        scope.refused(index, || why.clone());
                         continue;
                     }
-                    let variant = Variant { kernel: index, params };
-                    let terms = kernel.terms(w, params, machine);
-                    let group = (device, params.threads > 1);
-                    let watch =
-                        watches.iter().find(|(k, _)| *k == group).map_or_else(Watch::default, |w| w.1);
-                    let scratch = kernel.scratch(w, params) as u64;
-                    let mut estimate = model.estimate(variant, &subject, &terms, watch.speed(), scratch);
-                    // Doubt only reaches down: a slow-down that went on is in the estimate already.
-                    let doubt = watch.doubt(now);
-                    if doubt > 0.0 {
-                        estimate.spread = estimate.spread.hypot(doubt);
-                        estimate.low = estimate.low * (-1.645 * doubt).exp();
-                    }
-                    found.push(Candidate { variant, estimate, prior: Seconds(terms.total()) });
+                    Ok(c) if likely && c.least().0 > slowest => continue,
+                    Ok(c) => Some(c),
                 }
-            },
-            refused,
-        );
+            };
+            if let Err(why) = candidate::legality(&**kernel, w) {
+                scope.refused(index, || why);
+                continue;
+            }
+            if let Some(why) = self.barred(index, &**kernel, w, &settings) {
+                scope.refused(index, || why);
+                continue;
+            }
+            let machine = site.map_or(&unknown, |d| &d.machine);
+            for params in kernel.params(w) {
+                if small && params.threads > 1 {
+                    continue;
+                }
+                let variant = Variant { kernel: index, params };
+                let terms = kernel.terms(w, params, machine);
+                let group = (device, params.threads > 1);
+                let watch = watches.iter().find(|(k, _)| *k == group).map_or_else(Watch::default, |w| w.1);
+                let scratch = kernel.scratch(w, params) as u64;
+                let mut estimate = model.estimate(variant, &subject, &terms, watch.speed(), scratch);
+                // Doubt only reaches down: a slow-down that went on is in the estimate already.
+                let doubt = watch.doubt(now);
+                if doubt > 0.0 {
+                    estimate.spread = estimate.spread.hypot(doubt);
+                    estimate.low = estimate.low * (-1.645 * doubt).exp();
+                }
+                let mut prior = Seconds(terms.total());
+                let mut moved = Bytes(0);
+                if let Some(c) = carried.filter(|c| c.bytes.0 > 0) {
+                    estimate = estimate.with_moves(c.seconds, c.samples);
+                    prior += c.seconds;
+                    moved = c.bytes;
+                }
+                slowest = slowest.min(estimate.high.0);
+                found.push(Candidate { variant, estimate, prior, moved, away: carried.is_some() });
+            }
+        }
         if w.class() == OpClass::Custom {
             scale_priors(found);
         }
     }
 
+    /// What has to be carried for a workload to run on this device, or why it cannot.
+    fn reach(&self, w: &Workload, device: DeviceId, place: Place) -> Result<Carried, Refusal> {
+        match self.guard.lost(device) {
+            Some(why) => Err(Refusal::new(format!("its device was lost: {why}"))),
+            None => self.moves_to(w, place),
+        }
+    }
+
+    /// Why a kernel that could run it must not, if so.
+    #[inline]
+    fn barred(&self, index: u16, kernel: &dyn Kernel, w: &Workload, settings: &Settings) -> Option<Refusal> {
+        if let Some(q) = self.guard.check(index, w.op().name(), w.dtype()) {
+            return Some(Refusal::new(format!("in quarantine: {}", q.detail)));
+        }
+        let off = settings.disable.iter().find(|pattern| glob(pattern, kernel.name()))?;
+        Some(Refusal::new(format!("switched off by the knob disable={off}")))
+    }
+
     /// The same, and the refused ones with their reasons.
     pub(super) fn all_candidates(&self, w: &Workload, hash: u64) -> (Candidates, Vec<(u16, Refusal)>) {
         let (mut found, mut refused) = (Candidates::new(), Vec::new());
-        self.survey(w, hash, &mut found, |index, why| refused.push((index, why)));
+        self.survey(w, hash, &mut found, Scope::All(&mut refused));
         (found, refused)
     }
 

@@ -4,7 +4,7 @@ use super::{MAX_PLACES, PlaceError};
 use crate::{Bytes, Place, Seconds};
 
 /// One direction between two places. The way back is a link of its own and may differ.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Link {
     /// Time before the first byte arrives.
     pub latency: Seconds,
@@ -24,6 +24,15 @@ impl Link {
     /// ```
     pub fn time(&self, bytes: Bytes) -> Seconds {
         Seconds(self.latency.0 + bytes.0 as f64 / self.bandwidth)
+    }
+
+    /// One link after the other: a detour.
+    pub fn then(&self, next: &Link) -> Link {
+        Link {
+            latency: self.latency + next.latency,
+            bandwidth: 1.0 / (1.0 / self.bandwidth + 1.0 / next.bandwidth),
+            overlap: self.overlap && next.overlap,
+        }
     }
 }
 

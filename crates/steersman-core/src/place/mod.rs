@@ -49,11 +49,13 @@ mod problem;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 pub use error::PlaceError;
 pub use graph::{Graph, NodeId};
 pub use link::{Link, Links};
 pub use schedule::Schedule;
+pub use wire::{Lane, Wire};
 
 use crate::{Place, Seconds};
 use graph::bits;

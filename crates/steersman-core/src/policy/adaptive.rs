@@ -5,9 +5,6 @@ use crate::cost::{Estimate, Source, normal_cdf};
 use crate::log::ReasonCode;
 use smallvec::SmallVec;
 
-/// Share of its relative spread that a candidate's time is raised by when choosing.
-const CAUTION: f64 = 0.5;
-
 /// Quickest by the model; the incumbent stays inside the tie band.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
@@ -32,7 +29,7 @@ impl Policy for Adaptive {
         // to promise more. (Without this the worst-fitted kernels won too often.)
         let cautious = |i: usize| {
             let e = &q.candidates[i].estimate;
-            if eligible(i) { e.mean.0 * (1.0 + CAUTION * e.spread) } else { f64::INFINITY }
+            if eligible(i) { e.cautious().0 } else { f64::INFINITY }
         };
         let mean: SmallVec<[f64; 24]> = (0..q.candidates.len()).map(cautious).collect();
         let best = (0..mean.len()).min_by(|&i, &j| mean[i].total_cmp(&mean[j])).unwrap_or(default);

@@ -197,7 +197,14 @@ const LONG: f64 = 100e-6;
 const LIKELY: f64 = 2.5;
 
 fn is_long(engine: &Engine, w: &Workload) -> bool {
-    engine.estimates(w).iter().all(|c| c.estimate.mean.0 > UNMOVED)
+    unmoved(engine, w).iter().all(|c| c.estimate.mean.0 > UNMOVED)
+}
+
+/// Candidates for which nothing has to be moved: work is learned here, not links.
+fn unmoved(engine: &Engine, w: &Workload) -> Candidates {
+    let mut all = engine.estimates(w);
+    all.retain(|c| !c.is_moved());
+    all
 }
 
 /// Candidates that may win.
@@ -212,7 +219,7 @@ fn likely(all: &Candidates) -> impl Iterator<Item = &Candidate> {
 
 /// Candidates worth timing: those that may win, and where it costs nothing everyone.
 fn contenders(engine: &Engine, w: &Workload) -> Vec<Variant> {
-    let all = engine.estimates(w);
+    let all = unmoved(engine, w);
     let mut wanted: Vec<Variant> = likely(&all).map(|c| c.variant).collect();
     let cheap = |c: &&Candidate| {
         c.estimate.mean.0 < SHORT || c.estimate.mean.0 < LONG && c.estimate.evidence.samples < 3
@@ -234,7 +241,7 @@ fn most_informative(engine: &Engine, pending: &[Wanted], cursor: usize, enough: 
 
 /// Summed variance of the candidates that may win, for each second that timing them takes.
 fn score(engine: &Engine, w: &Workload) -> f64 {
-    let all = engine.estimates(w);
+    let all = unmoved(engine, w);
     let (mut doubt, mut cost) = (0.0, 300e-6);
     for c in likely(&all) {
         doubt += c.estimate.spread.min(1.0).powi(2);

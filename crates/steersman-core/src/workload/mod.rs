@@ -120,6 +120,14 @@ impl Workload {
         self
     }
 
+    /// The same workload with its `n`th operand living elsewhere.
+    pub fn with_input_at(mut self, n: usize, place: Place) -> Workload {
+        if let Some(o) = self.inputs.get_mut(n) {
+            o.place = place;
+        }
+        self
+    }
+
     /// The same workload writing to memory with these strides and alignment.
     pub fn with_output(self, output: Operand) -> Result<Workload, WorkloadError> {
         self.with_nth_output(0, output)

@@ -111,6 +111,22 @@ impl Operand {
         true
     }
 
+    /// Bytes from the lowest address an element has to the end of the highest, and how far behind the lowest the
+    /// first element lies. Nothing for an operand without elements.
+    pub fn span(&self) -> (usize, usize) {
+        if self.elements() == 0 {
+            return (0, 0);
+        }
+        let (mut low, mut high) = (0isize, 0isize);
+        for (&d, &s) in self.dims.iter().zip(&self.strides) {
+            let reach = s * (d as isize - 1);
+            low += reach.min(0);
+            high += reach.max(0);
+        }
+        let size = self.dtype.size();
+        ((high - low) as usize * size + size, low.unsigned_abs() * size)
+    }
+
     /// Distinct bytes behind the elements: repeated (stride 0) dimensions count once.
     #[inline]
     pub fn distinct_bytes(&self) -> usize {

@@ -5,7 +5,7 @@
 
 use super::error::show;
 use super::{Operand, Strides, Workload, WorkloadError};
-use crate::device::Place;
+use crate::device::{Place, Places};
 use crate::dtype::DType;
 use crate::expr::Brief;
 use crate::kernel::NumericClass;
@@ -43,27 +43,57 @@ impl From<WorkloadError> for Problem {
 impl FromStr for Workload {
     type Err = WorkloadError;
 
+    /// As it prints without names: devices are `device:1`. [`Workload::parse`] knows them by family.
     fn from_str(text: &str) -> Result<Workload, WorkloadError> {
-        let line = text.split('#').next().unwrap_or("").trim();
-        parse(line).map_err(|p| match p {
-            Problem::Text(f) => {
-                WorkloadError::Text { text: line.into(), problem: f.problem, expected: f.expected }
-            }
-            Problem::Workload(e) => e,
-        })
+        let expected = || "host; devices have names only where they are registered".to_string();
+        workload(text, &|t| t.parse().ok(), &expected)
     }
 }
 
+impl Workload {
+    /// Reads the text form, with these places.
+    pub fn parse(text: &str, places: &Places) -> Result<Workload, WorkloadError> {
+        let expected = || format!("one of: {}", places.names().collect::<Vec<_>>().join(" "));
+        workload(text, &|t| places.find(t), &expected)
+    }
+
+    /// The text form with the names of these places.
+    pub fn named<'a>(&'a self, places: &'a Places) -> impl fmt::Display + 'a {
+        Named(self, Some(places))
+    }
+}
+
+fn workload(
+    text: &str,
+    find: &dyn Fn(&str) -> Option<Place>,
+    expected: &dyn Fn() -> String,
+) -> Result<Workload, WorkloadError> {
+    let line = text.split('#').next().unwrap_or("").trim();
+    let place = |t: &str| match find(t) {
+        Some(p) => Ok(p),
+        None => fail(format!("there is no place '{t}'"), expected()),
+    };
+    parse(line, &place).map_err(|p| match p {
+        Problem::Text(f) => {
+            WorkloadError::Text { text: line.into(), problem: f.problem, expected: f.expected }
+        }
+        Problem::Workload(e) => e,
+    })
+}
+
 /// Reads a workload file: one a line, blank lines and comments skipped. The first bad line is the error.
-pub fn parse_file(text: &str) -> Result<Vec<Workload>, WorkloadError> {
+pub fn parse_file(text: &str, places: &Places) -> Result<Vec<Workload>, WorkloadError> {
+    let at = |i: usize, e| WorkloadError::Line { line: i + 1, source: Box::new(e) };
     text.lines()
         .enumerate()
         .filter(|(_, l)| !l.split('#').next().unwrap_or("").trim().is_empty())
-        .map(|(i, l)| l.parse().map_err(|e| WorkloadError::Line { line: i + 1, source: Box::new(e) }))
+        .map(|(i, l)| Workload::parse(l, places).map_err(|e| at(i, e)))
         .collect()
 }
 
-fn parse(line: &str) -> Result<Workload, Problem> {
+type FindPlace<'a> = &'a dyn Fn(&str) -> Result<Place, Fail>;
+
+fn parse(line: &str, place: FindPlace<'_>) -> Result<Workload, Problem> {
     let mut tokens = line.split_whitespace().peekable();
     let Some(name) = tokens.next() else {
         return Err(fail::<Problem>(
@@ -99,7 +129,7 @@ fn parse(line: &str) -> Result<Workload, Problem> {
             let Some(p) = tokens.next() else {
                 return Err(fail::<Problem>("'->' is followed by nothing", "a place, like '-> host'")?);
             };
-            out_place = Some(parse_place(p)?);
+            out_place = Some(place(p)?);
         } else if let Some((k, v)) = t.split_once('=') {
             match k {
                 "numerics" => numerics = Some(parse_numerics(v)?),
@@ -108,7 +138,7 @@ fn parse(line: &str) -> Result<Workload, Problem> {
         } else {
             let d =
                 if op == Op::Ternary(TernaryOp::Where) && inputs.is_empty() { DType::Bool } else { dtype };
-            inputs.push(parse_operand(t, d)?);
+            inputs.push(parse_operand(t, d, place)?);
         }
     }
     op = by_count(op, inputs.len());
@@ -168,9 +198,9 @@ fn attribute(op: Op, key: &str, value: &str, operands: usize) -> Result<Op, Fail
     }
 }
 
-fn parse_operand(text: &str, dtype: DType) -> Result<Operand, Problem> {
+fn parse_operand(text: &str, dtype: DType, place: FindPlace<'_>) -> Result<Operand, Problem> {
     let (rest, place) = match text.split_once('@') {
-        Some((r, p)) => (r, parse_place(p)?),
+        Some((r, p)) => (r, place(p)?),
         None => (text, Place::Host),
     };
     let (shape, strides) = match rest.split_once(':') {
@@ -207,15 +237,6 @@ fn parse_operand(text: &str, dtype: DType) -> Result<Operand, Problem> {
     Ok(operand.at(place))
 }
 
-fn parse_place(text: &str) -> Result<Place, Fail> {
-    text.parse().or_else(|_| {
-        fail(
-            format!("'{text}' is not a place"),
-            "host, or a device such as cuda:0 as `steer devices` lists them",
-        )
-    })
-}
-
 fn parse_numerics(text: &str) -> Result<NumericClass, Fail> {
     text.parse().or_else(|_| fail(format!("numerics={text} is unknown"), "exact, reassociated or relaxed"))
 }
@@ -242,35 +263,46 @@ fn edits(a: &str, b: &str) -> usize {
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.op.name(), self.dtype())?;
-        if let Some(expr) = self.expr() {
-            write!(f, " {} {{{}}}", show(self.dims()), Brief(expr, SHOWN_STEPS))?;
-            if !self.inputs.is_empty() {
+        Named(self, None).fmt(f)
+    }
+}
+
+/// A workload with the names of its places, if they are known.
+struct Named<'a>(&'a Workload, Option<&'a Places>);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = self.0;
+        let place = |p: Place| self.1.map_or_else(|| p.to_string(), |places| places.name(p));
+        write!(f, "{} {}", w.op.name(), w.dtype())?;
+        if let Some(expr) = w.expr() {
+            write!(f, " {} {{{}}}", show(w.dims()), Brief(expr, SHOWN_STEPS))?;
+            if !w.inputs.is_empty() {
                 f.write_str(" of")?;
             }
         }
-        for o in &self.inputs {
-            let (dims, strides) = unstretched(self.op, o);
+        for o in &w.inputs {
+            let (dims, strides) = unstretched(w.op, o);
             write!(f, " {}", show(&dims))?;
             if let Some(strides) = strides {
                 let list: Vec<String> = strides.iter().map(|s| s.to_string()).collect();
                 write!(f, ":{}", list.join(","))?;
             }
             if o.place != Place::Host {
-                write!(f, "@{}", o.place)?;
+                write!(f, "@{}", place(o.place))?;
             }
         }
-        match self.op {
-            Op::Reduce { axes, .. } if axes != Axes::all(self.inputs[0].rank()) => write!(f, " axis={axes}")?,
+        match w.op {
+            Op::Reduce { axes, .. } if axes != Axes::all(w.inputs[0].rank()) => write!(f, " axis={axes}")?,
             Op::Transpose { perm } if Some(perm) != Perm::reversed(perm.rank()) => write!(f, " perm={perm}")?,
             Op::Conv2d { stride, pad } => write!(f, " stride={stride} pad={pad}")?,
             _ => {}
         }
-        if self.numerics != NumericClass::Reassociated {
-            write!(f, " numerics={}", self.numerics)?;
+        if w.numerics != NumericClass::Reassociated {
+            write!(f, " numerics={}", w.numerics)?;
         }
-        if self.output.place != Place::Host {
-            write!(f, " -> {}", self.output.place)?;
+        if w.output.place != Place::Host {
+            write!(f, " -> {}", place(w.output.place))?;
         }
         Ok(())
     }
@@ -320,6 +352,7 @@ mod tests {
             "matmul f32 64x32:1,64 32x8 numerics=relaxed",
             "copy f32 10x10:20,2",
             "any bool 0x3",
+            "add f32 10@device:1 10 -> device:2",
         ] {
             let w: Workload = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(w.to_string(), text);
@@ -357,8 +390,39 @@ mod tests {
 
     #[test]
     fn a_file_reports_the_line_of_the_first_mistake() {
-        let e = parse_file("# head\nadd f32 1 1\n\nadd f32 x\n").unwrap_err().to_string();
+        let e = parse_file("# head\nadd f32 1 1\n\nadd f32 x\n", &Places::default()).unwrap_err().to_string();
         assert!(e.starts_with("line 4: "), "{e}");
-        assert_eq!(parse_file("add f32 1 1 # note\n").unwrap().len(), 1);
+        assert_eq!(parse_file("add f32 1 1 # note\n", &Places::default()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn devices_are_known_by_their_family_and_an_unknown_one_is_said_with_those_there_are() {
+        let device = |family: &str, place| crate::device::Device {
+            identity: crate::device::Identity {
+                family: family.into(),
+                part: String::new(),
+                driver: String::new(),
+                memory: None,
+                parallelism: 1,
+                isa: Vec::new(),
+            },
+            place,
+            machine: Default::default(),
+        };
+        let at = |i| Place::Device(crate::device::DeviceId(i));
+        let devices = [
+            device("cpu", Place::Host),
+            device("vulkan", at(1)),
+            device("cuda", at(2)),
+            device("vulkan", at(3)),
+        ];
+        let places = Places::of(&devices);
+        let text = "matmul f32 8x8@vulkan:1 8x8 -> cuda:0";
+        let w = Workload::parse(text, &places).unwrap();
+        assert_eq!([w.inputs()[0].place, w.inputs()[1].place, w.output().place], [at(3), Place::Host, at(2)]);
+        assert_eq!(w.named(&places).to_string(), text);
+        let e = Workload::parse("exp f32 8@cuda:1", &places).unwrap_err().to_string();
+        assert!(e.contains("'cuda:1'") && e.contains("host cpu:0 vulkan:0 cuda:0 vulkan:1"), "{e}");
+        assert!("exp f32 8@cuda:0".parse::<Workload>().is_err());
     }
 }

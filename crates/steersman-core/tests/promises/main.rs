@@ -5,6 +5,7 @@ mod default;
 mod failure;
 mod frozen;
 mod interval;
+mod places;
 mod simulated;
 mod slowdown;
 mod steady;

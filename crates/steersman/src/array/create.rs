@@ -18,9 +18,7 @@ impl Runtime {
     /// An array of a vector's elements in row-major order. The vector's memory is used as it is.
     pub fn from_vec<T: Element>(&self, data: Vec<T>, to: impl IntoShape) -> Result<Array, Error> {
         let dims = held::<T>("from_vec", data.len(), &to.into_shape())?;
-        let start = data.as_ptr() as usize;
-        let buffer =
-            if data.is_empty() { Buffer::Empty } else { Buffer::Owned { start, _owner: Box::new(data) } };
+        let buffer = if data.is_empty() { Buffer::empty() } else { Buffer::owned(data) };
         Ok(self.given(T::DTYPE, dims, buffer))
     }
 
@@ -28,7 +26,7 @@ impl Runtime {
     pub fn from_slice<T: Element>(&self, data: &[T], to: impl IntoShape) -> Result<Array, Error> {
         let dims = held::<T>("from_slice", data.len(), &to.into_shape())?;
         if data.is_empty() {
-            return Ok(self.given(T::DTYPE, dims, Buffer::Empty));
+            return Ok(self.given(T::DTYPE, dims, Buffer::empty()));
         }
         let bytes = std::mem::size_of_val(data);
         let mut block = self.inner.cpu.memory.take(bytes).map_err(|e| Error::Memory {
@@ -37,7 +35,7 @@ impl Runtime {
         })?;
         // SAFETY: the block has room for `bytes` bytes, is fresh, and elements are plain data.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr().cast(), block.as_mut_ptr(), bytes) };
-        Ok(self.given(T::DTYPE, dims, Buffer::Pool(block)))
+        Ok(self.given(T::DTYPE, dims, Buffer::pool(block)))
     }
 
     fn given(&self, dtype: DType, dims: Dims, buffer: Buffer) -> Array {

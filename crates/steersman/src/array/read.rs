@@ -1,20 +1,22 @@
 //! Reading: plans and runs what is missing, then hands out the elements.
 
 use super::Array;
-use super::error::ArrayError;
+use super::error::{ArrayError, Shape};
 use super::value::{Buffer, Value, is_contiguous};
 use crate::error::Error;
-use crate::runtime::Runtime;
+use crate::runtime::{Piece, Runtime, Trouble};
 use crate::view::Element;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
-use steersman_core::Dims;
+use steersman_core::{Dims, Place};
 
 /// An array's elements in row-major order, in place. Dereferences to a slice.
 pub struct Data<T> {
-    buffer: Arc<Buffer>,
-    offset: usize,
+    _buffer: Arc<Buffer>,
+    /// The copy in host memory of what was made elsewhere.
+    _copy: Option<Arc<Piece>>,
+    start: usize,
     len: usize,
     element: PhantomData<T>,
 }
@@ -25,16 +27,16 @@ impl<T> Deref for Data<T> {
         if self.len == 0 {
             return &[];
         }
-        // SAFETY: made by `Array::data` for a buffer that holds `len` initialised elements of this type there;
-        // buffers are not written once an array has them, and this one is held here.
-        unsafe { std::slice::from_raw_parts((self.buffer.start() + self.offset) as *const T, self.len) }
+        // SAFETY: made by `Array::data` for a buffer that holds `len` initialised elements of this type there, or a
+        // copy of it; buffers are not written once an array has them, and this one is held here.
+        unsafe { std::slice::from_raw_parts(self.start as *const T, self.len) }
     }
 }
 
 impl Array {
-    /// Computes it, if that has not happened yet.
+    /// Computes it, if that has not happened yet. It stays where it was computed until someone reads it.
     pub fn eval(&self) -> Result<&Array, Error> {
-        self.value()?;
+        self.value(false)?;
         Ok(self)
     }
 
@@ -43,11 +45,12 @@ impl Array {
         self.node.value.get().is_some()
     }
 
-    pub(crate) fn value(&self) -> Result<&Value, Error> {
+    /// Its value; `read` says that the host is about to look at the elements.
+    fn value(&self, read: bool) -> Result<&Value, Error> {
         if let Some(value) = self.node.value.get() {
             return Ok(value);
         }
-        crate::plan::compute(&self.node.runtime, &[self])?;
+        crate::plan::compute(&self.node.runtime, &[self], read)?;
         // `compute` gives every root its value or fails.
         self.node.value.get().ok_or_else(|| unreachable!("a plan that ran left its root without a value"))
     }
@@ -58,11 +61,34 @@ impl Array {
         if T::DTYPE != self.dtype() {
             return Err(ArrayError::Read { have: self.dtype(), asked: T::DTYPE }.into());
         }
-        let value = self.value()?;
+        let value = self.value(true)?;
         if !is_contiguous(self.shape(), &value.strides) {
             return self.contiguous().data();
         }
-        Ok(Data { buffer: value.buffer.clone(), offset: value.offset, len: self.len(), element: PhantomData })
+        let (start, copy) = match value.buffer.place() {
+            Place::Host => (value.buffer.start(), None),
+            Place::Device(_) => {
+                let copy = self.brought_home(value)?;
+                (copy.start().0 as usize, Some(copy))
+            }
+        };
+        let (start, len) = (start + value.offset, self.len());
+        Ok(Data { _buffer: value.buffer.clone(), _copy: copy, start, len, element: PhantomData })
+    }
+
+    /// The elements in host memory: carried there once.
+    fn brought_home(&self, value: &Value) -> Result<Arc<Piece>, Error> {
+        let inner = &self.node.runtime.inner;
+        let what = || format!("{} {}", self.dtype(), Shape(self.shape()));
+        match value.buffer.bring(&inner.carrier, Place::Host, false) {
+            Ok((copy, _)) => Ok(copy),
+            Err(Trouble::Lost(id, why)) => {
+                inner.lose(id, &why);
+                let place = inner.engine.places().name(Place::Device(id));
+                Err(Error::Lost { what: what(), place, why })
+            }
+            Err(trouble) => Err(Error::Memory { workload: what(), why: trouble.why().into() }),
+        }
     }
 
     /// Its elements in row-major order, copied.
@@ -81,8 +107,9 @@ impl Array {
 }
 
 impl Runtime {
-    /// Computes several arrays in one plan, so that what they share is computed once.
+    /// Computes several arrays in one plan, so that what they share is computed once. They stay where they were
+    /// computed until someone reads them.
     pub fn eval_all(&self, arrays: &[&Array]) -> Result<(), Error> {
-        crate::plan::compute(self, arrays)
+        crate::plan::compute(self, arrays, false)
     }
 }

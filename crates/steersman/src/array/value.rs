@@ -1,31 +1,146 @@
 //! Computed elements: memory shared by all arrays that see it, and how one of them looks at it.
 
+use crate::plan::Compiled;
+use crate::runtime::{Carrier, Piece, Trouble};
+use smallvec::SmallVec;
 use std::any::Any;
-use std::sync::Arc;
-use steersman_core::Strides;
+use std::sync::{Arc, Mutex, OnceLock};
+use steersman_core::{Address, Place, Strides};
 use steersman_cpu::memory::Block;
 
-use crate::plan::Compiled;
+/// Memory that holds elements and is never written again once an array has it.
+pub(crate) struct Buffer {
+    main: Main,
+    bytes: usize,
+    /// The same bytes at other places, made when they were first needed there.
+    copies: OnceLock<Box<Mutex<Copies>>>,
+}
 
-/// Memory that holds elements and is never written again.
-pub(crate) enum Buffer {
+type Copies = SmallVec<[Arc<Piece>; 1]>;
+
+enum Main {
     /// From the runtime's pool.
     Pool(Block),
     /// A caller's vector, and where its elements start.
     Owned { start: usize, _owner: Box<dyn Any + Send + Sync> },
+    /// Of a device.
+    Device(Piece),
     /// No elements.
     Empty,
 }
 
+/// Where an empty buffer's elements would start: aligned, and never followed.
+const NOWHERE: usize = 64;
+
 impl Buffer {
-    /// Where the elements start. An empty buffer has an address that is aligned and never followed.
-    pub fn start(&self) -> usize {
-        match self {
-            Buffer::Pool(block) => block.as_ptr() as usize,
-            Buffer::Owned { start, .. } => *start,
-            Buffer::Empty => 64,
+    fn new(main: Main, bytes: usize) -> Buffer {
+        Buffer { main, bytes, copies: OnceLock::new() }
+    }
+
+    pub fn pool(block: Block) -> Buffer {
+        let bytes = block.len();
+        Buffer::new(Main::Pool(block), bytes)
+    }
+
+    pub fn owned<T: Send + Sync + 'static>(data: Vec<T>) -> Buffer {
+        let (start, bytes) = (data.as_ptr() as usize, std::mem::size_of_val(&data[..]));
+        Buffer::new(Main::Owned { start, _owner: Box::new(data) }, bytes)
+    }
+
+    pub fn empty() -> Buffer {
+        Buffer::new(Main::Empty, 0)
+    }
+
+    /// Memory of a plan, of so many bytes.
+    pub fn piece(piece: Piece, bytes: usize) -> Buffer {
+        match piece {
+            Piece::Host(block) => Buffer::new(Main::Pool(block), bytes),
+            device => Buffer::new(Main::Device(device), bytes),
         }
     }
+
+    /// Where the elements start, at the place they were made.
+    pub fn start(&self) -> usize {
+        match &self.main {
+            Main::Pool(block) => block.as_ptr() as usize,
+            Main::Owned { start, .. } => *start,
+            Main::Device(piece) => piece.start().0 as usize,
+            Main::Empty => NOWHERE,
+        }
+    }
+
+    /// Where they were made.
+    #[inline]
+    pub fn place(&self) -> Place {
+        match &self.main {
+            Main::Device(piece) => piece.place(),
+            _ => Place::Host,
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Every place they are at now, where they were made first.
+    pub fn places(&self) -> SmallVec<[Place; 2]> {
+        let mut all: SmallVec<[Place; 2]> = smallvec::smallvec![self.place()];
+        if let Some(copies) = self.copies.get() {
+            all.extend(lock(copies).iter().map(|p| p.place()));
+        }
+        all
+    }
+
+    /// Whether the host made them and nobody else has them: what the common case is checked for.
+    #[inline]
+    pub fn is_at_home(&self) -> bool {
+        self.place() == Place::Host && self.copies.get().is_none()
+    }
+
+    /// The copy at a place where they were not made.
+    pub fn copy_at(&self, place: Place) -> Option<Arc<Piece>> {
+        lock(self.copies.get()?).iter().find(|p| p.place() == place).cloned()
+    }
+
+    /// Makes sure of a copy at `place`, which they were not made at; says whether it was moved just now.
+    pub fn bring(
+        self: &Arc<Buffer>,
+        carrier: &Carrier,
+        place: Place,
+        observed: bool,
+    ) -> Result<(Arc<Piece>, bool), Trouble> {
+        // Held while it is carried, so that it is carried once.
+        let mut copies = lock(self.copies.get_or_init(Box::default));
+        if let Some(copy) = copies.iter().find(|p| p.place() == place) {
+            return Ok((copy.clone(), false));
+        }
+        let piece = carrier.room(place, self.bytes)?;
+        // From home if it is there: the way from a device may be a detour, and the device may be lost.
+        let source = copies.iter().find(|p| p.place() == Place::Host);
+        let from = source.map_or((self.place(), Address(self.start() as u64)), |p| (p.place(), p.start()));
+        // SAFETY: both are as long as the buffer; the new one is nobody else's.
+        unsafe { carrier.carry(from, (place, piece.start()), self.bytes, observed) }?;
+        let piece = Arc::new(piece);
+        copies.push(piece.clone());
+        if place != Place::Host {
+            carrier.note_copy(self);
+        }
+        Ok((piece, true))
+    }
+
+    /// Lets the copy at `place` go, if there is one; returns the bytes that were freed. Whoever works with it
+    /// holds it until then.
+    pub fn drop_copy(&self, place: Place) -> usize {
+        let Some(copies) = self.copies.get() else { return 0 };
+        let mut copies = lock(copies);
+        let before = copies.len();
+        copies.retain(|p| p.place() != place);
+        (before - copies.len()) * self.bytes
+    }
+}
+
+fn lock(copies: &Mutex<Copies>) -> std::sync::MutexGuard<'_, Copies> {
+    copies.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// How one array looks at a buffer.

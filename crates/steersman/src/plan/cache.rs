@@ -57,6 +57,11 @@ impl Cache {
         }
     }
 
+    pub fn clear(&mut self) {
+        self.plans.clear();
+        self.words = 0;
+    }
+
     pub fn len(&self) -> usize {
         self.plans.len()
     }

@@ -3,8 +3,10 @@
 use crate::array::Array;
 use crate::array::node::{Arg, Args, NodeOp, Spread};
 use crate::array::value::{alignment, is_contiguous};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use steersman_core::Place;
 
 /// An argument in the flat lists: a node's place in the order, or one of the run's scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +41,12 @@ pub(super) struct Scratch {
     /// Nodes that an earlier run went through without keeping them.
     pub passed: Vec<bool>,
     pub roots: Vec<u32>,
+    /// Whether the host is about to read the roots, where that makes a difference.
+    pub homeward: bool,
+    /// Places that have no room for this graph, found by trying.
+    pub avoided: Vec<Place>,
+    /// The place that had none just now.
+    pub short: Cell<Option<Place>>,
     /// The key.
     pub words: Vec<u64>,
     uses: Vec<u32>,
@@ -50,6 +58,17 @@ pub(super) struct Scratch {
 const SCALARS_BACK: usize = 8;
 
 const WORK: u64 = 1;
+
+/// Marks a key whose roots the host reads; no root has this number.
+const HOMEWARD: u64 = u64::MAX;
+
+/// A place as one bit. More than 62 devices share bits, and then plans.
+fn bit(place: Place) -> u64 {
+    match place {
+        Place::Host => 1,
+        Place::Device(id) => 2 << (id.0 % 63),
+    }
+}
 
 impl Scratch {
     pub fn clear(&mut self) {
@@ -73,8 +92,9 @@ impl Scratch {
     }
 
     /// Fills the lists. `walk` is this walk's number, which no other walk of this runtime has.
-    pub fn walk(&mut self, roots: &[&Array], walk: u64) {
+    pub fn walk(&mut self, roots: &[&Array], walk: u64, homeward: bool) {
         self.clear();
+        self.homeward = homeward;
         self.stack.extend(roots.iter().rev().map(|a| ((*a).clone(), false)));
         while let Some((array, entered)) = self.stack.pop() {
             if !entered && array.node.mark.swap(walk, Relaxed) == walk {
@@ -124,8 +144,13 @@ impl Scratch {
         if let Some(value) = node.value.get() {
             let plain = is_contiguous(&node.dims, &value.strides);
             let align = u64::from(alignment(value.address()));
-            let word = align << 8 | u64::from(plain) << 16 | (node.dtype as u64) << 40;
+            let home = value.buffer.is_at_home();
+            let word =
+                align << 8 | u64::from(plain) << 16 | u64::from(!home) << 17 | (node.dtype as u64) << 40;
             self.words.push(word | (node.dims.len() as u64) << 48);
+            if !home {
+                self.words.push(value.buffer.places().iter().fold(0, |mask, &p| mask | bit(p)));
+            }
             self.words.extend(node.dims.iter().map(|&d| d as u64));
             if !plain {
                 self.words.extend(value.strides.iter().map(|&s| s as u64));
@@ -214,6 +239,9 @@ impl Scratch {
             }
         }
         self.words.push(bits);
+        if self.homeward {
+            self.words.push(HOMEWARD);
+        }
         for root in roots {
             let index = root.node.index.load(Relaxed);
             self.roots.push(index);

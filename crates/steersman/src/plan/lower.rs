@@ -4,8 +4,9 @@ use super::collect::Scratch;
 use super::graph::{Item, items};
 use super::group::{Event, Groups, Role};
 use super::guess::Guess;
+
 use super::stage::{Base, Compiled, Keep, Source, Stage};
-use super::{epilogue, memory, place};
+use super::{epilogue, place};
 use crate::array::node::NodeOp;
 use crate::error::Error;
 use crate::runtime::Runtime;
@@ -64,13 +65,13 @@ pub(super) fn compile(rt: &Runtime, scratch: &Scratch) -> Result<Compiled, Error
     }
     let finals = lower.keeps();
     let Lower { mut stages, slots, .. } = lower;
-    place::assign(&mut stages);
-    let peak = memory::assign(&mut stages, &slots);
+    let (placed, peak) = place::assign(rt, scratch, &mut stages, &slots, &finals)?;
     Ok(Compiled {
         key: scratch.words.clone().into(),
         stages,
         slots,
         finals,
+        placed,
         peak,
         input_bytes: items.iter().filter(|i| i.leaf.is_some()).map(|i| i.bytes()).sum(),
         nodes: scratch.order.len(),
@@ -118,6 +119,7 @@ impl Lower<'_> {
             outputs: SmallVec::from_slice(outputs),
             scalars,
             place: Place::Host,
+            carries: Vec::new(),
             take: smallvec![],
             reuse: smallvec![],
             free: smallvec![],

@@ -1,13 +1,48 @@
 //! Memory of a plan: who gets fresh memory, who takes over what nobody needs any more, and the peak.
 
-use super::stage::{Base, Stage};
-use steersman_core::{Op, Operand, Workload};
+use super::stage::{Base, Placed, Stage};
+use steersman_core::{Op, Operand, Place, Workload};
 
-/// Decides for every stage which slots get memory before it and lose it after it. Returns the peak in bytes.
-pub(super) fn assign(stages: &mut [Stage], slots: &[usize]) -> usize {
+/// Bytes alive at each place.
+#[derive(Default)]
+struct Alive {
+    now: Vec<(Place, usize)>,
+    peaks: Vec<(Place, usize)>,
+}
+
+impl Alive {
+    fn add(&mut self, place: Place, bytes: usize) {
+        match self.now.iter_mut().find(|(p, _)| *p == place) {
+            Some((_, now)) => *now += bytes,
+            None => self.now.push((place, bytes)),
+        }
+    }
+
+    fn remove(&mut self, place: Place, bytes: usize) {
+        if let Some((_, now)) = self.now.iter_mut().find(|(p, _)| *p == place) {
+            *now -= bytes;
+        }
+    }
+
+    fn note(&mut self) {
+        for &(place, now) in &self.now {
+            match self.peaks.iter_mut().find(|(p, _)| *p == place) {
+                Some((_, peak)) => *peak = now.max(*peak),
+                None => self.peaks.push((place, now)),
+            }
+        }
+    }
+}
+
+/// Decides for every stage which slots get memory before it and lose it after it. Returns the peak in bytes of each
+/// place that takes part.
+pub(super) fn assign(stages: &mut [Stage], slots: &[usize], placed: &Placed) -> Vec<(Place, usize)> {
     let mut last = vec![usize::MAX; slots.len()];
     let mut kept = vec![false; slots.len()];
-    for (s, stage) in stages.iter().enumerate() {
+    for (s, stage) in stages.iter_mut().enumerate() {
+        stage.take.clear();
+        stage.reuse.clear();
+        stage.free.clear();
         let read = stage.inputs.iter().filter_map(slot);
         for slot in read.chain(stage.outputs.iter().map(|o| o.0)) {
             last[slot as usize] = s;
@@ -19,8 +54,16 @@ pub(super) fn assign(stages: &mut [Stage], slots: &[usize]) -> usize {
         }
     }
     let mut has_memory = vec![false; slots.len()];
-    let (mut now, mut peak) = (0usize, 0usize);
+    let mut alive = Alive::default();
+    // Copies of slots at other places; they go when the slot goes.
+    let mut copies: Vec<(u32, Place)> = Vec::new();
     for (s, stage) in stages.iter_mut().enumerate() {
+        for carry in &stage.carries {
+            alive.add(carry.to, rounded(carry.bytes));
+            if let Base::Slot(slot) = carry.base {
+                copies.push((slot, carry.to));
+            }
+        }
         let outputs: Vec<u32> = stage.outputs.iter().map(|o| o.0).collect();
         let mut replaced: Vec<u32> = Vec::new();
         for (n, &out) in outputs.iter().enumerate() {
@@ -28,8 +71,15 @@ pub(super) fn assign(stages: &mut [Stage], slots: &[usize]) -> usize {
                 continue;
             }
             has_memory[out as usize] = true;
-            let dies =
-                |from: u32| last[from as usize] == s && !kept[from as usize] && !replaced.contains(&from);
+            // Memory that has a copy elsewhere is not taken over: the copy would be of what was there before.
+            let copied = |from: u32| copies.iter().any(|c| c.0 == from);
+            let dies = |from: u32| {
+                last[from as usize] == s
+                    && !kept[from as usize]
+                    && !replaced.contains(&from)
+                    && placed.slot(from) == placed.slot(out)
+                    && !copied(from)
+            };
             match in_place(stage, n, slots, dies) {
                 Some(from) => {
                     stage.reuse.push((out, from));
@@ -37,21 +87,28 @@ pub(super) fn assign(stages: &mut [Stage], slots: &[usize]) -> usize {
                 }
                 None => {
                     stage.take.push(out);
-                    now += rounded(slots[out as usize]);
+                    alive.add(placed.slot(out), rounded(slots[out as usize]));
                 }
             }
         }
-        peak = peak.max(now);
+        alive.note();
         let read: Vec<u32> = stage.inputs.iter().filter_map(slot).collect();
         for used in read.into_iter().chain(outputs) {
             let dead = last[used as usize] == s && !kept[used as usize];
             if dead && !replaced.contains(&used) && !stage.free.contains(&used) {
                 stage.free.push(used);
-                now -= rounded(slots[used as usize]);
+                let bytes = rounded(slots[used as usize]);
+                alive.remove(placed.slot(used), bytes);
+                copies.retain(|&(slot, place)| {
+                    if slot == used {
+                        alive.remove(place, bytes);
+                    }
+                    slot != used
+                });
             }
         }
     }
-    peak
+    alive.peaks
 }
 
 fn slot(source: &super::stage::Source) -> Option<u32> {

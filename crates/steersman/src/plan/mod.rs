@@ -7,13 +7,14 @@
 //! | equal subexpressions once | `graph` |
 //! | views become strides; element-wise chains and the reductions behind them become groups | `layout`, `group`, `join`, `keep` |
 //! | groups become one fused workload (`express`) or one workload per op, as the engine's estimates say (`guess`); matrix products with what follows them likewise (`epilogue`) | `lower`, `operand`, `fuse` |
-//! | where each stage runs | `place` |
+//! | where each stage runs, and what is carried for it | `place` |
 //! | memory by last use, in place where nobody else looks, the peak known before anything runs | `memory` |
-//! | run, measure, hand values to nodes | `run` |
+//! | run, measure, hand values to nodes | `run`, `away` |
 //! | show | `show`, `picture` |
 //!
 //! Numbers (scalars, random keys) are parameters of a plan, not part of its structure.
 
+mod away;
 mod cache;
 mod collect;
 mod epilogue;
@@ -34,7 +35,7 @@ mod run;
 mod show;
 mod stage;
 
-pub use show::{Plan, PlanStage};
+pub use show::{Plan, PlanStage, PlanTransfer};
 pub(crate) use stage::Compiled;
 
 use crate::array::{Array, ArrayError};
@@ -63,25 +64,56 @@ thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
-/// Computes these arrays; each has its value afterwards.
-pub(crate) fn compute(rt: &Runtime, roots: &[&Array]) -> Result<(), Error> {
+/// Computes these arrays; each has its value afterwards. `read` says that the host is about to look at them.
+pub(crate) fn compute(rt: &Runtime, roots: &[&Array], read: bool) -> Result<(), Error> {
     check(rt, roots)?;
     let mut scratch = SCRATCH.take().unwrap_or_default();
-    let mut result = attempt(rt, roots, &mut scratch);
-    // Every kernel that a plan relied on may have failed, and another plan may do without them: op by op what ran
-    // fused. Whoever failed is in quarantine, so the new plan is another one or there is none.
-    if let Err(Error::AllFailed { .. } | Error::Engine(_)) = result {
-        lock(rt).cache.remove(scratch.hash());
-        result = attempt(rt, roots, &mut scratch);
-    }
+    let result = attempt(rt, roots, &mut scratch, read);
+    let result = result.or_else(|why| again(rt, roots, &mut scratch, read, why));
     scratch.clear();
+    scratch.avoided.clear();
     SCRATCH.set(Some(scratch));
     result
 }
 
-fn attempt(rt: &Runtime, roots: &[&Array], scratch: &mut Scratch) -> Result<(), Error> {
-    let plan = plan_of(rt, roots, scratch)?;
+fn attempt(rt: &Runtime, roots: &[&Array], scratch: &mut Scratch, read: bool) -> Result<(), Error> {
+    let plan = plan_of(rt, roots, scratch, read)?;
     run::run(rt, &plan, scratch)
+}
+
+/// Another plan, where one failed that another may do without. Every kernel that it relied on may have failed: op by
+/// op what ran fused. A device was lost, or has no room. Whoever failed is put away, so the new plan is another one
+/// or there is none.
+#[cold]
+fn again(
+    rt: &Runtime,
+    roots: &[&Array],
+    scratch: &mut Scratch,
+    read: bool,
+    mut why: Error,
+) -> Result<(), Error> {
+    let carrier = &rt.inner.carrier;
+    for _ in 0..2 + 2 * carrier.accelerators.count() {
+        let may_go = matches!(
+            why,
+            Error::AllFailed { .. } | Error::Engine(_) | Error::Lost { .. } | Error::NoRoom { .. }
+        );
+        if !may_go {
+            break;
+        }
+        lock(rt).cache.remove(scratch.hash());
+        // Copies of what is elsewhere too are the first to go.
+        if let Some(place) = scratch.short.take()
+            && carrier.drop_copies(place) == 0
+        {
+            scratch.avoided.push(place);
+        }
+        match attempt(rt, roots, scratch, read) {
+            Ok(()) => return Ok(()),
+            Err(other) => why = other,
+        }
+    }
+    Err(why)
 }
 
 fn lock(rt: &Runtime) -> std::sync::MutexGuard<'_, State> {
@@ -92,7 +124,7 @@ fn lock(rt: &Runtime) -> std::sync::MutexGuard<'_, State> {
 pub(crate) fn planned(rt: &Runtime, roots: &[&Array]) -> Result<Arc<Compiled>, Error> {
     check(rt, roots)?;
     let mut scratch = Box::<Scratch>::default();
-    plan_of(rt, roots, &mut scratch)
+    plan_of(rt, roots, &mut scratch, true)
 }
 
 fn check(rt: &Runtime, roots: &[&Array]) -> Result<(), ArrayError> {
@@ -105,22 +137,41 @@ fn check(rt: &Runtime, roots: &[&Array]) -> Result<(), ArrayError> {
     Ok(())
 }
 
-fn plan_of(rt: &Runtime, roots: &[&Array], scratch: &mut Scratch) -> Result<Arc<Compiled>, Error> {
+fn plan_of(
+    rt: &Runtime,
+    roots: &[&Array],
+    scratch: &mut Scratch,
+    read: bool,
+) -> Result<Arc<Compiled>, Error> {
+    // Where there is only the host, who reads makes no difference.
+    let homeward = read && rt.inner.carrier.accelerators.count() > 0;
     let hash = {
         let mut state = lock(rt);
         state.walks += 1;
         let walk = state.walks;
-        scratch.walk(roots, walk);
+        scratch.walk(roots, walk, homeward);
         let hash = scratch.hash();
-        if let Some(plan) = state.cache.get(hash, &scratch.words) {
+        if scratch.avoided.is_empty()
+            && let Some(plan) = state.cache.get(hash, &scratch.words)
+        {
             return Ok(plan);
         }
         hash
     };
     // Planning asks the engine for estimates, which takes longer than a walk: other threads go on meanwhile.
     let plan = Arc::new(lower::compile(rt, scratch)?);
-    lock(rt).cache.put(hash, plan.clone());
+    // What is done without a place for want of room may be done there next time.
+    if scratch.avoided.is_empty() {
+        lock(rt).cache.put(hash, plan.clone());
+    }
     Ok(plan)
+}
+
+impl Planner {
+    /// Forgets every plan: the devices have changed.
+    pub(crate) fn forget(&self) {
+        self.state.lock().unwrap_or_else(|e| e.into_inner()).cache.clear();
+    }
 }
 
 impl Runtime {

@@ -1,14 +1,321 @@
-//! Where each stage runs.
+//! Where each stage runs, and what is carried for it.
 //!
 //! Stages are placed after they are formed and before they get memory: a place changes neither what is fused nor
-//! what is computed, only where operands live and what must be moved in between.
+//! what is computed, only where operands live and what must be moved in between. Each stage costs at each place what
+//! the engine expects of the best kernel there; [`steersman_core::place`] finds the placement that takes least,
+//! moves included. Without a device that has memory of its own there is nothing to decide.
 
-use super::stage::Stage;
-use steersman_core::Place;
+use super::away;
+use super::collect::Scratch;
+use super::memory;
+use super::stage::{Base, Carry, Keep, Placed, Stage};
+use crate::array::Shape;
+use crate::error::Error;
+use crate::runtime::Runtime;
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicU64;
+use steersman_core::place::{Graph, Links, MAX_PLACES, NodeId, PlaceError};
+use steersman_core::{Bytes, Place, Seconds, Workload};
 
-/// Gives every stage its place. The only device there is shares the host's memory, so nothing moves.
-pub(super) fn assign(stages: &mut [Stage]) {
-    for stage in stages {
-        stage.place = Place::Host;
+/// Gives every stage its place, what is carried for it, and its slots memory. Returns the peak on the host too.
+pub(super) fn assign(
+    rt: &Runtime,
+    scratch: &Scratch,
+    stages: &mut [Stage],
+    slots: &[usize],
+    finals: &[Keep],
+) -> Result<(Placed, usize), Error> {
+    let mut placed = Placed::default();
+    if rt.inner.carrier.accelerators.count() > 0 {
+        placed = over_places(rt, scratch, stages, slots, finals)?;
+    }
+    let mut peaks = memory::assign(stages, slots, &placed);
+    let host = peaks.iter().position(|(p, _)| *p == Place::Host).map_or(0, |at| peaks.swap_remove(at).1);
+    placed.peaks = peaks;
+    Ok((placed, host))
+}
+
+/// Tries all places; those whose part does not fit are left out, with the reason.
+fn over_places(
+    rt: &Runtime,
+    scratch: &Scratch,
+    stages: &mut [Stage],
+    slots: &[usize],
+    finals: &[Keep],
+) -> Result<Placed, Error> {
+    let names = rt.engine().places();
+    let all = &rt.inner.carrier.accelerators;
+    let mut notes = Vec::new();
+    let mut places = vec![Place::Host];
+    for (id, _) in all.iter().take(MAX_PLACES - 1) {
+        let place = Place::Device(id);
+        match rt.engine().guard().lost(id) {
+            Some(why) => notes.push(format!("{} was lost: {why}", names.name(place))),
+            None if scratch.avoided.contains(&place) => {
+                notes.push(format!("{} had no room for it", names.name(place)));
+            }
+            None => places.push(place),
+        }
+    }
+    let mut leaves = Leaves::of(rt, scratch, &places)?;
+    let choices = Choices::of(rt, stages, &places);
+    loop {
+        let problem = Problem { rt, scratch, stages, slots, finals, places: &places, leaves: &leaves };
+        let stage_places = problem.solve(&choices)?;
+        let mut placed = problem.settle(&choices, &stage_places);
+        let short = memory::assign(stages, slots, &placed).into_iter().find_map(|(place, peak)| {
+            let memory = all.memory(place)?;
+            let (limit, in_use) = (memory.limit()?, memory.in_use());
+            (in_use + peak > limit).then_some((place, peak, in_use, limit))
+        });
+        let Some((place, peak, in_use, limit)) = short else {
+            placed.notes = notes;
+            return Ok(placed);
+        };
+        // Copies of what is elsewhere too are the first to go.
+        if peak <= limit && rt.inner.carrier.drop_copies(place) > 0 {
+            leaves = Leaves::of(rt, scratch, &places)?;
+            continue;
+        }
+        let (peak, in_use, limit) = (Bytes(peak as u64), Bytes(in_use as u64), Bytes(limit as u64));
+        let name = names.name(place);
+        let why = format!("{peak} more at the peak, {in_use} of {limit} in use");
+        away::note(rt, "a plan", &name, &why);
+        notes.push(format!("{name} has no room for it: {why}"));
+        places.retain(|p| *p != place);
     }
 }
+
+/// Where the leaves of a graph are, and how many bytes moving one takes.
+struct Leaves(Vec<(SmallVec<[Place; 2]>, usize)>);
+
+impl Leaves {
+    fn of(rt: &Runtime, scratch: &Scratch, places: &[Place]) -> Result<Leaves, Error> {
+        let leaf = |&at: &u32| {
+            let node = &scratch.order[at as usize].node;
+            let Some(value) = node.value.get() else { return Ok((smallvec::smallvec![Place::Host], 0)) };
+            let held = value.buffer.places();
+            let gone = |p: &Place| matches!(p, Place::Device(id) if rt.engine().guard().lost(*id).is_some());
+            let left: SmallVec<[Place; 2]> = held.iter().copied().filter(|p| !gone(p)).collect();
+            if left.is_empty() {
+                let Place::Device(id) = held[0] else { unreachable!("the host is never lost") };
+                return Err(Error::Lost {
+                    what: format!("{} {}", node.dtype, Shape(&node.dims)),
+                    place: rt.engine().places().name(held[0]),
+                    why: rt.engine().guard().lost(id).unwrap_or_default(),
+                });
+            }
+            // A place that takes no part in this plan still holds what it holds.
+            let known: SmallVec<[Place; 2]> = left.iter().copied().filter(|p| places.contains(p)).collect();
+            Ok((if known.is_empty() { left } else { known }, value.buffer.bytes()))
+        };
+        scratch.leaves.iter().map(leaf).collect::<Result<_, _>>().map(Leaves)
+    }
+
+    fn held(&self, n: u32) -> &[Place] {
+        &self.0[n as usize].0
+    }
+
+    fn bytes(&self, n: u32) -> usize {
+        self.0[n as usize].1
+    }
+}
+
+/// The best kernel of each stage at each place, with what it is expected to take.
+struct Choices(Vec<HashMap<Place, Choice>>);
+
+struct Choice {
+    workload: Workload,
+    kernel: u16,
+    mean: f64,
+    cautious: f64,
+}
+
+impl Choices {
+    fn of(rt: &Runtime, stages: &[Stage], places: &[Place]) -> Choices {
+        let at = |stage: &Stage, place: Place| {
+            let workload = localised(stage, place);
+            let best = rt.engine().best_at(&workload, place)?;
+            let (kernel, mean) = (best.variant.kernel, best.estimate.mean.0);
+            Some((place, Choice { workload, kernel, mean, cautious: best.estimate.cautious().0 }))
+        };
+        Choices(stages.iter().map(|s| places.iter().filter_map(|&p| at(s, p)).collect()).collect())
+    }
+}
+
+/// A stage's workload with its operands at one place; numbers stay on the host, which passes them along.
+fn localised(stage: &Stage, place: Place) -> Workload {
+    let mut w = stage.workload.clone().with_output_at(place);
+    for (i, source) in stage.inputs.iter().enumerate() {
+        let place = if matches!(source.base, Base::Scalar(_)) { Place::Host } else { place };
+        w = w.with_input_at(i, place);
+    }
+    w
+}
+
+struct Problem<'a> {
+    rt: &'a Runtime,
+    scratch: &'a Scratch,
+    stages: &'a mut [Stage],
+    slots: &'a [usize],
+    finals: &'a [Keep],
+    places: &'a [Place],
+    leaves: &'a Leaves,
+}
+
+impl Problem<'_> {
+    /// The place of each stage.
+    fn solve(&self, choices: &Choices) -> Result<Vec<Place>, Error> {
+        let mut places: Vec<Place> = self.places.to_vec();
+        for n in 0..self.leaves.0.len() as u32 {
+            places.extend(self.leaves.held(n).iter().filter(|p| !self.places.contains(p)));
+        }
+        places.sort_unstable();
+        places.dedup();
+        let link = |from, to| self.rt.engine().link(from, to).map_or(UNKNOWN, |(link, _)| link);
+        let wrong = |why: PlaceError| Error::AllFailed { workload: "a plan".into(), last: why.to_string() };
+        let mut graph = Graph::new(Links::new(&places, link).map_err(wrong)?);
+        let mut leaf_nodes = Vec::new();
+        for n in 0..self.leaves.0.len() as u32 {
+            let bytes = Bytes(self.leaves.bytes(n) as u64);
+            leaf_nodes.push(graph.leaf(self.leaves.held(n), bytes).map_err(wrong)?);
+        }
+        let units = self.units();
+        let mut node_of: Vec<Option<NodeId>> = vec![None; self.slots.len()];
+        let mut unit_nodes = Vec::with_capacity(units.len());
+        for unit in &units {
+            let mut inputs: Vec<NodeId> = Vec::new();
+            for source in unit.iter().flat_map(|&s| &self.stages[s].inputs) {
+                match source.base {
+                    Base::Leaf(n) => inputs.push(leaf_nodes[n as usize]),
+                    Base::Slot(slot) => inputs.extend(node_of[slot as usize]),
+                    Base::Scalar(_) | Base::Empty => {}
+                }
+            }
+            let cost = |place: &Place| {
+                let all = unit.iter().map(|&s| choices.0[s].get(place).map(|c| c.cautious));
+                all.sum::<Option<f64>>().map(|seconds| (*place, Seconds(seconds)))
+            };
+            let costs: Vec<(Place, Seconds)> = self.places.iter().filter_map(cost).collect();
+            let mut written: Vec<u32> =
+                unit.iter().flat_map(|&s| &self.stages[s].outputs).map(|o| o.0).collect();
+            written.sort_unstable();
+            written.dedup();
+            let bytes: usize = written.iter().map(|&s| self.slots[s as usize]).sum();
+            let node = graph.node(&costs, &inputs, Bytes(bytes as u64)).map_err(wrong)?;
+            written.iter().for_each(|&s| node_of[s as usize] = Some(node));
+            unit_nodes.push(node);
+        }
+        for keep in self.read_by_host() {
+            let node = match keep.from.base {
+                Base::Leaf(n) => Some(leaf_nodes[n as usize]),
+                Base::Slot(slot) => node_of[slot as usize],
+                Base::Scalar(_) | Base::Empty => None,
+            };
+            if let Some(node) = node {
+                graph.want(node, Place::Host).map_err(wrong)?;
+            }
+        }
+        let placement = graph.place();
+        let mut at = vec![Place::Host; self.stages.len()];
+        for (unit, &node) in units.iter().zip(&unit_nodes) {
+            unit.iter().for_each(|&s| at[s] = placement.place(node));
+        }
+        Ok(at)
+    }
+
+    /// Stages that write parts of one slot go together; each unit stands where its last stage does.
+    fn units(&self) -> Vec<Vec<usize>> {
+        let mut writer: Vec<Option<usize>> = vec![None; self.slots.len()];
+        let mut units: Vec<Vec<usize>> = Vec::new();
+        for (s, stage) in self.stages.iter().enumerate() {
+            let together: Vec<usize> = stage.outputs.iter().filter_map(|o| writer[o.0 as usize]).collect();
+            let mut unit: Vec<usize> = Vec::new();
+            for u in together {
+                unit.append(&mut units[u]);
+            }
+            unit.push(s);
+            let written = unit.iter().flat_map(|&s| &self.stages[s].outputs);
+            written.for_each(|o| writer[o.0 as usize] = Some(units.len()));
+            units.push(unit);
+        }
+        units.retain(|u| !u.is_empty());
+        units
+    }
+
+    /// The results that the host is about to read.
+    fn read_by_host(&self) -> impl Iterator<Item = &Keep> {
+        let all = self.stages.iter().flat_map(|s| &s.keeps).chain(self.finals);
+        all.filter(|k| self.scratch.homeward && self.scratch.roots.contains(&k.node))
+    }
+
+    /// Puts the places into the stages, with what must be carried.
+    fn settle(mut self, choices: &Choices, at: &[Place]) -> Placed {
+        let mut placed = Placed { slots: vec![Place::Host; self.slots.len()], ..Placed::default() };
+        for (stage, &place) in self.stages.iter().zip(at) {
+            stage.outputs.iter().for_each(|o| placed.slots[o.0 as usize] = place);
+        }
+        let mut carried = HashSet::new();
+        for (s, &place) in at.iter().enumerate() {
+            let bases: SmallVec<[Base; 4]> = self.stages[s].inputs.iter().map(|i| i.base).collect();
+            let carries: Vec<Carry> =
+                bases.into_iter().filter_map(|base| self.carry(base, place, &placed, &mut carried)).collect();
+            let stage = &mut self.stages[s];
+            stage.carries = carries;
+            stage.place = place;
+            if let Some(choice) = choices.0[s].get(&place) {
+                stage.workload = choice.workload.clone();
+                stage.kernel = self.rt.engine().name(choice.kernel);
+                stage.predicted = choice.mean;
+            }
+        }
+        let wanted: Vec<Base> = self.read_by_host().map(|k| k.from.base).collect();
+        placed.homeward = wanted
+            .into_iter()
+            .filter_map(|base| self.carry(base, Place::Host, &placed, &mut carried))
+            .collect();
+        // Nothing is away after all: then all goes as if there were only the host.
+        let leaves_at_home =
+            (0..self.leaves.0.len() as u32).all(|n| self.leaves.held(n).contains(&Place::Host));
+        if leaves_at_home && at.iter().all(|p| *p == Place::Host) {
+            placed.slots.clear();
+        }
+        placed
+    }
+
+    /// What brings a value to a place, unless it is there or was brought there before.
+    fn carry(
+        &mut self,
+        base: Base,
+        to: Place,
+        placed: &Placed,
+        carried: &mut HashSet<(Base, Place)>,
+    ) -> Option<Carry> {
+        let time = |from, bytes: usize| {
+            let link = self.rt.engine().link(from, to).map_or(UNKNOWN, |(link, _)| link);
+            link.time(Bytes(bytes as u64)).0
+        };
+        let (from, bytes) = match base {
+            Base::Leaf(n) => {
+                let (held, bytes) = (self.leaves.held(n), self.leaves.bytes(n));
+                if held.contains(&to) {
+                    return None;
+                }
+                let nearest = held.iter().min_by(|a, b| time(**a, bytes).total_cmp(&time(**b, bytes)));
+                (*nearest?, bytes)
+            }
+            Base::Slot(slot) => (placed.slot(slot), self.slots[slot as usize]),
+            Base::Scalar(_) | Base::Empty => return None,
+        };
+        if from == to || !carried.insert((base, to)) {
+            return None;
+        }
+        let predicted = time(from, bytes);
+        Some(Carry { base, from, to, bytes, predicted, measured: AtomicU64::new(0) })
+    }
+}
+
+/// For a link that vanished while the plan was made: never worth taking.
+const UNKNOWN: steersman_core::place::Link =
+    steersman_core::place::Link { latency: Seconds(1e3), bandwidth: 1e6, overlap: false };

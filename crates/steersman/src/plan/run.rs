@@ -1,15 +1,16 @@
 //! Runs a plan for one graph of its structure.
 
+use super::away;
 use super::collect::Scratch;
 use super::stage::{Base, Compiled, Keep, Source, Stage};
 use crate::array::value::{Buffer, Value};
 use crate::error::Error;
-use crate::runtime::Runtime;
+use crate::runtime::{Piece, Runtime};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
-use steersman_core::{Address, Io, Strides};
+use steersman_core::{Address, Io, Place, Strides};
 
 /// A stage expected to take this long is timed every time: two looks at the clock are 1% of it.
 const TIMED: f64 = 5e-6;
@@ -18,10 +19,13 @@ const TIMED_EVERY: u64 = 64;
 /// From this peak on a plan is checked against the memory there is before it runs; the question takes 2 µs.
 const CHECKED: usize = 16 << 20;
 
-type Slots = SmallVec<[Option<Arc<Buffer>>; 8]>;
+pub(super) type Slots = SmallVec<[Option<Arc<Buffer>>; 8]>;
 
 pub(super) fn run(rt: &Runtime, plan: &Arc<Compiled>, scratch: &Scratch) -> Result<(), Error> {
     fits(rt, plan)?;
+    for &(place, peak) in &plan.placed.peaks {
+        away::fits(rt, scratch, place, peak)?;
+    }
     let mut result = attempt(rt, plan, scratch);
     // What was overwritten in place is gone, but it can be computed again, by other kernels: whoever failed is in
     // quarantine. Each round puts one away, so this ends.
@@ -51,26 +55,46 @@ fn fits(rt: &Runtime, plan: &Compiled) -> Result<(), Error> {
 fn attempt(rt: &Runtime, plan: &Arc<Compiled>, scratch: &Scratch) -> Result<(), Error> {
     let time_all = plan.runs.fetch_add(1, Relaxed).is_multiple_of(TIMED_EVERY);
     let mut slots: Slots = smallvec::smallvec![None; plan.slots.len()];
+    // If a device is lost half-way, what it made is gone with it: nodes get their values when all went well.
+    let at_home = plan.placed.slots.is_empty();
     for stage in &plan.stages {
         for &slot in &stage.take {
-            slots[slot as usize] = Some(memory(rt, stage, plan.slots[slot as usize])?);
+            let (bytes, place) = (plan.slots[slot as usize], plan.placed.slot(slot));
+            slots[slot as usize] = Some(match place {
+                Place::Host => memory(rt, stage, bytes)?,
+                place => away::memory(rt, scratch, stage, bytes, place)?,
+            });
         }
-        let timed = time_all || stage.predicted >= TIMED || stage.measured().is_none();
+        let timed = time_all || stage.measured().is_none();
+        for carry in &stage.carries {
+            away::carry(rt, carry, scratch, &slots, timed)?;
+        }
+        // Waiting for a device so as to time it holds up what could go on: seldom.
+        let timed = timed || stage.place == Place::Host && stage.predicted >= TIMED;
+        if timed {
+            away::wait(rt, stage)?;
+        }
         let started = timed.then(Instant::now);
         execute(rt, plan, stage, scratch, &mut slots)?;
         if let Some(started) = started {
+            away::wait(rt, stage)?;
             stage.measured.store(started.elapsed().as_secs_f64().to_bits(), Relaxed);
         }
-        for keep in &stage.keeps {
-            give(plan, keep, scratch, &slots);
+        if at_home {
+            stage.keeps.iter().for_each(|keep| give(plan, keep, scratch, &slots));
         }
         for &slot in &stage.free {
             slots[slot as usize] = None;
         }
     }
-    for keep in &plan.finals {
-        give(plan, keep, scratch, &slots);
+    for carry in &plan.placed.homeward {
+        away::carry(rt, carry, scratch, &slots, time_all || carry.measured().is_none())?;
     }
+    if !at_home {
+        let keeps = plan.stages.iter().flat_map(|s| &s.keeps);
+        keeps.for_each(|keep| give(plan, keep, scratch, &slots));
+    }
+    plan.finals.iter().for_each(|keep| give(plan, keep, scratch, &slots));
     Ok(())
 }
 
@@ -78,22 +102,46 @@ fn memory(rt: &Runtime, stage: &Stage, bytes: usize) -> Result<Arc<Buffer>, Erro
     let block = rt.inner.cpu.memory.take(bytes);
     let block =
         block.map_err(|e| Error::Memory { workload: stage.workload.to_string(), why: e.to_string() })?;
-    Ok(Arc::new(Buffer::Pool(block)))
+    Ok(Arc::new(Buffer::pool(block)))
 }
 
-/// Where a source's first element is.
-fn address(plan: &Compiled, source: &Source, scratch: &Scratch, slots: &Slots, scalars: &[u64]) -> Address {
-    let base = match source.base {
+/// The buffer behind a base, and how far in its first element lies.
+pub(super) fn buffer<'a>(
+    base: Base,
+    scratch: &'a Scratch,
+    slots: &'a Slots,
+) -> Option<(&'a Arc<Buffer>, usize)> {
+    match base {
         Base::Leaf(n) => {
             let node = &scratch.order[scratch.leaves[n as usize] as usize].node;
-            node.value.get().map_or(0, |v| v.address())
+            node.value.get().map(|v| (&v.buffer, v.offset))
         }
-        Base::Slot(s) => slots[s as usize].as_ref().map_or(0, |b| b.start()),
-        Base::Scalar(s) => scalars[s as usize..].as_ptr() as usize,
-        Base::Empty => Buffer::Empty.start(),
+        Base::Slot(s) => slots[s as usize].as_ref().map(|b| (b, 0)),
+        Base::Scalar(_) | Base::Empty => None,
+    }
+}
+
+/// Copies at the stage's place that it reads, held while it does.
+pub(super) type Held = SmallVec<[Arc<Piece>; 2]>;
+
+/// Where a source's first element is for a stage that runs there.
+fn address(
+    rt: &Runtime,
+    source: &Source,
+    stage: &Stage,
+    (scratch, slots): (&Scratch, &Slots),
+    held: &mut Held,
+) -> Result<Address, Error> {
+    let base = match source.base {
+        Base::Scalar(s) => scratch.scalars[s as usize..].as_ptr() as usize,
+        Base::Empty => Buffer::empty().start(),
+        base => match buffer(base, scratch, slots) {
+            Some((buffer, offset)) if buffer.place() == stage.place => buffer.start() + offset,
+            Some((buffer, offset)) => away::start(rt, buffer, stage, scratch, held)? + offset,
+            None => unreachable!("a plan reads only what is there"),
+        },
     };
-    debug_assert!(base != 0, "a plan of {} stages reads what is not there", plan.stages.len());
-    Address(base.wrapping_add_signed(source.offset) as u64)
+    Ok(Address(base.wrapping_add_signed(source.offset) as u64))
 }
 
 fn execute(
@@ -103,18 +151,25 @@ fn execute(
     scratch: &Scratch,
     slots: &mut Slots,
 ) -> Result<(), Error> {
-    let at = |source: &Source, slots: &Slots| address(plan, source, scratch, slots, &scratch.scalars);
-    let inputs: SmallVec<[Address; 8]> = stage.inputs.iter().map(|source| at(source, slots)).collect();
+    let mut held = Held::new();
+    let mut inputs: SmallVec<[Address; 8]> = SmallVec::new();
+    for source in &stage.inputs {
+        inputs.push(address(rt, source, stage, (scratch, slots), &mut held)?);
+    }
     for &(to, from) in &stage.reuse {
         slots[to as usize] = slots[from as usize].take();
     }
-    let target = |&(slot, offset): &(u32, usize)| Source { base: Base::Slot(slot), offset: offset as isize };
-    let outputs: SmallVec<[Address; 4]> = stage.outputs.iter().map(|o| at(&target(o), slots)).collect();
+    let mut outputs: SmallVec<[Address; 4]> = SmallVec::new();
+    for &(slot, offset) in &stage.outputs {
+        let target = Source { base: Base::Slot(slot), offset: offset as isize };
+        outputs.push(address(rt, &target, stage, (scratch, slots), &mut held)?);
+    }
+    debug_assert!(!outputs.is_empty(), "a stage of {} writes nothing", plan.stages.len());
     let scalars: SmallVec<[u64; 8]> = stage.scalars.iter().map(|&s| scratch.scalars[s as usize]).collect();
     let io = Io { inputs: &inputs, output: outputs[0], more: &outputs[1..], scalars: &scalars };
-    // SAFETY: leaves are held by the walk's nodes and slots by `slots`, each as large as the plan found its operand
-    // to be; a slot written is nobody's input but where the plan found it legal in place; scalars lie in the walk's
-    // list, eight bytes each.
+    // SAFETY: leaves are held by the walk's nodes and slots by `slots`, their copies by `held`, each as large as the
+    // plan found its operand to be; a slot written is nobody's input but where the plan found it legal in place;
+    // scalars lie in the walk's list, eight bytes each.
     unsafe { rt.inner.run_io(&stage.workload, io) }?;
     Ok(())
 }
@@ -131,7 +186,7 @@ fn give(plan: &Arc<Compiled>, keep: &Keep, scratch: &Scratch, slots: &Slots) {
             Some(value) => (value.buffer.clone(), value.offset),
             None => return,
         },
-        Base::Empty | Base::Scalar(_) => (Arc::new(Buffer::Empty), 0),
+        Base::Empty | Base::Scalar(_) => (Arc::new(Buffer::empty()), 0),
     };
     let offset = start.wrapping_add_signed(keep.from.offset);
     let strides = Strides::from_slice(&keep.strides);

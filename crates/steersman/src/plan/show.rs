@@ -1,12 +1,13 @@
 //! Plans for people: what fuses, what runs where, what it takes.
 
-use super::stage::{Base, Compiled, Stage};
+use super::stage::{Base, Carry, Compiled, Stage};
 use crate::array::{Array, Shape};
 use crate::error::Error;
 use crate::runtime::Runtime;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
-use steersman_core::{Bytes, Place, Seconds};
+use steersman_core::{Bytes, Places, Seconds};
 
 /// Stages that the text of a long plan shows, most of them from its start.
 const SHOWN: usize = 16;
@@ -35,13 +36,19 @@ pub struct Plan {
     pub expressions: usize,
     /// What runs, in order.
     pub stages: Vec<PlanStage>,
-    /// The most memory it needs at once beyond what it starts from, in bytes.
+    /// What is moved from one place to another, in order.
+    pub transfers: Vec<PlanTransfer>,
+    /// Devices that were left out, and why.
+    pub notes: Vec<String>,
+    /// The most host memory it needs at once beyond what it starts from, in bytes.
     pub peak_bytes: usize,
+    /// The same on each device that takes part.
+    pub device_peak_bytes: BTreeMap<String, usize>,
     /// What it starts from, in bytes.
     pub input_bytes: usize,
-    /// Expected time of all stages, in seconds.
+    /// Expected time of all stages and transfers, in seconds.
     pub predicted_s: f64,
-    /// Time of all stages when they last ran, in seconds; none if one was not measured.
+    /// Time of all of them when they last ran, in seconds; none if one was not measured.
     pub measured_s: Option<f64>,
     /// How often a plan of this structure ran.
     pub runs: u64,
@@ -75,40 +82,72 @@ pub struct PlanStage {
     pub in_place: bool,
 }
 
+/// A value that goes from one place to another.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct PlanTransfer {
+    /// Which: `in0` is a given array, `s2` the result of stage 2.
+    pub value: String,
+    /// From where.
+    pub from: String,
+    /// To where.
+    pub to: String,
+    /// How much.
+    pub bytes: usize,
+    /// The stage before which it happens; the number of stages for a result that comes home at the end.
+    pub before: usize,
+    /// Expected time, in seconds.
+    pub predicted_s: f64,
+    /// Time it took when it last happened, in seconds.
+    pub measured_s: Option<f64>,
+}
+
 impl Plan {
     pub(super) fn of(rt: &Runtime, array: &Array) -> Result<Plan, Error> {
         let result = format!("{} {}", array.dtype(), Shape(array.shape()));
         match array.node.value.get() {
             Some(value) => Ok(match &value.plan {
-                Some(plan) => Plan::new(plan, result),
+                Some(plan) => Plan::new(rt, plan, result),
                 None => Plan {
                     input_bytes: array.len() * array.dtype().size(),
                     result,
                     nodes: 1,
                     expressions: 1,
                     stages: Vec::new(),
+                    transfers: Vec::new(),
+                    notes: Vec::new(),
                     peak_bytes: 0,
+                    device_peak_bytes: BTreeMap::new(),
                     predicted_s: 0.0,
                     measured_s: None,
                     runs: 0,
                 },
             }),
-            None => Ok(Plan::new(&*super::planned(rt, &[array])?, result)),
+            None => Ok(Plan::new(rt, &*super::planned(rt, &[array])?, result)),
         }
     }
 
-    fn new(plan: &Compiled, result: String) -> Plan {
-        let stages: Vec<PlanStage> = (0..plan.stages.len()).map(|s| stage(plan, s)).collect();
+    fn new(rt: &Runtime, plan: &Compiled, result: String) -> Plan {
+        let names = rt.engine().places();
+        let stages: Vec<PlanStage> = (0..plan.stages.len()).map(|s| stage(plan, s, &names)).collect();
+        let before = plan.stages.iter().enumerate().flat_map(|(s, t)| t.carries.iter().map(move |c| (s, c)));
+        let after = plan.placed.homeward.iter().map(|c| (plan.stages.len(), c));
+        let transfers: Vec<PlanTransfer> =
+            before.chain(after).map(|(at, c)| transfer(plan, at, c, &names)).collect();
+        let predicted = stages.iter().map(|s| s.predicted_s).chain(transfers.iter().map(|t| t.predicted_s));
+        let measured = stages.iter().map(|s| s.measured_s).chain(transfers.iter().map(|t| t.measured_s));
         Plan {
             result,
             nodes: plan.nodes,
             expressions: plan.expressions,
             peak_bytes: plan.peak,
+            device_peak_bytes: plan.placed.peaks.iter().map(|&(p, n)| (names.name(p), n)).collect(),
             input_bytes: plan.input_bytes,
-            predicted_s: stages.iter().map(|s| s.predicted_s).sum(),
-            measured_s: stages.iter().map(|s| s.measured_s).sum(),
+            predicted_s: predicted.sum(),
+            measured_s: measured.sum(),
             runs: plan.runs.load(Relaxed),
+            notes: plan.placed.notes.clone(),
             stages,
+            transfers,
         }
     }
 
@@ -119,9 +158,9 @@ impl Plan {
     }
 }
 
-fn stage(plan: &Compiled, s: usize) -> PlanStage {
-    let stage: &Stage = &plan.stages[s];
-    let reads = stage.inputs.iter().map(|source| match source.base {
+/// What people call a source of stage `s`.
+fn source(plan: &Compiled, s: usize, base: Base) -> String {
+    match base {
         Base::Leaf(n) => format!("in{n}"),
         Base::Slot(slot) => {
             let writes = |t: &Stage| t.outputs.iter().any(|o| o.0 == slot);
@@ -130,15 +169,16 @@ fn stage(plan: &Compiled, s: usize) -> PlanStage {
         }
         Base::Scalar(_) => "n".into(),
         Base::Empty => "empty".into(),
-    });
+    }
+}
+
+fn stage(plan: &Compiled, s: usize, names: &Places) -> PlanStage {
+    let stage: &Stage = &plan.stages[s];
     PlanStage {
-        workload: stage.workload.to_string(),
+        workload: stage.workload.named(names).to_string(),
         ops: stage.ops,
         fused: stage.workload.expr().is_some() && stage.ops > 1,
-        place: match stage.place {
-            Place::Host => "host".into(),
-            Place::Device(id) => format!("device {}", id.0),
-        },
+        place: names.name(stage.place),
         kernel: stage.kernel.clone(),
         predicted_s: stage.predicted,
         instead_s: stage.instead,
@@ -148,8 +188,31 @@ fn stage(plan: &Compiled, s: usize) -> PlanStage {
             _ => "fused",
         }),
         measured_s: stage.measured(),
-        reads: reads.collect(),
+        reads: stage.inputs.iter().map(|i| source(plan, s, i.base)).collect(),
         in_place: !stage.reuse.is_empty(),
+    }
+}
+
+fn transfer(plan: &Compiled, before: usize, c: &Carry, names: &Places) -> PlanTransfer {
+    PlanTransfer {
+        value: source(plan, before, c.base),
+        from: names.name(c.from),
+        to: names.name(c.to),
+        bytes: c.bytes,
+        before,
+        predicted_s: c.predicted,
+        measured_s: c.measured(),
+    }
+}
+
+impl fmt::Display for PlanTransfer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bytes, expected) = (Bytes(self.bytes as u64), Seconds(self.predicted_s));
+        write!(f, "{} from {} to {}, {bytes}, {expected} expected", self.value, self.from, self.to)?;
+        match self.measured_s {
+            Some(measured) => write!(f, ", {} measured", Seconds(measured)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -166,9 +229,19 @@ impl fmt::Display for Plan {
             bytes(self.input_bytes),
             bytes(self.peak_bytes)
         )?;
-        if self.stages.is_empty() {
+        if self.stages.is_empty() && self.transfers.is_empty() {
             return write!(f, "  nothing to compute: it is in memory");
         }
+        for (device, &peak) in &self.device_peak_bytes {
+            writeln!(f, "  {device}: {} at the peak", bytes(peak))?;
+        }
+        for note in &self.notes {
+            writeln!(f, "  {note}")?;
+        }
+        let moves = |f: &mut fmt::Formatter<'_>, before: usize| {
+            let due = self.transfers.iter().filter(|t| t.before == before);
+            due.into_iter().try_for_each(|t| writeln!(f, "  move {t}"))
+        };
         let hidden =
             if self.stages.len() > SHOWN + SHOWN / 2 { SHOWN..self.stages.len() - SHOWN / 4 } else { 0..0 };
         for (i, s) in self.stages.iter().enumerate() {
@@ -178,6 +251,7 @@ impl fmt::Display for Plan {
                 }
                 continue;
             }
+            moves(f, i)?;
             write!(f, "  s{i} {}", s.workload)?;
             if !s.reads.is_empty() {
                 write!(f, " of {}", s.reads.join(" "))?;
@@ -197,6 +271,7 @@ impl fmt::Display for Plan {
             }
             writeln!(f, "{}{how}", if how.is_empty() { "" } else { "; " })?;
         }
+        moves(f, self.stages.len())?;
         write!(f, "  in all {} expected", Seconds(self.predicted_s))?;
         if let Some(measured) = self.measured_s {
             write!(f, ", {} measured", Seconds(measured))?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use steersman_core::{Place, Strides, Workload};
 
 /// Where an operand comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Base {
     /// A value that was there before.
     Leaf(u32),
@@ -33,6 +33,43 @@ pub(super) struct Keep {
     pub strides: Strides,
 }
 
+/// A value that goes from one place to another. What was moved stays with the value: nobody moves it there twice.
+pub(super) struct Carry {
+    pub base: Base,
+    pub from: Place,
+    pub to: Place,
+    pub bytes: usize,
+    /// Seconds it was expected to take when it was planned.
+    pub predicted: f64,
+    /// Bits of the seconds it took last; 0 if it was not measured.
+    pub measured: AtomicU64,
+}
+
+impl Carry {
+    pub fn measured(&self) -> Option<f64> {
+        Some(f64::from_bits(self.measured.load(Relaxed))).filter(|&s| s > 0.0)
+    }
+}
+
+/// Where things of a plan are that are not all on the host.
+#[derive(Default)]
+pub(super) struct Placed {
+    /// The place of each slot; none if all are on the host.
+    pub slots: Vec<Place>,
+    /// Results that the host is about to read, carried at the end.
+    pub homeward: Vec<Carry>,
+    /// The most bytes alive at once on each device that takes part.
+    pub peaks: Vec<(Place, usize)>,
+    /// What there is to say about it: devices that were left out, and why.
+    pub notes: Vec<String>,
+}
+
+impl Placed {
+    pub fn slot(&self, slot: u32) -> Place {
+        self.slots.get(slot as usize).copied().unwrap_or(Place::Host)
+    }
+}
+
 /// One workload of a plan.
 pub(super) struct Stage {
     pub workload: Workload,
@@ -42,6 +79,8 @@ pub(super) struct Stage {
     /// The run's scalars, in the order of the workload's.
     pub scalars: Vec<u32>,
     pub place: Place,
+    /// What has to be carried before it runs.
+    pub carries: Vec<Carry>,
     /// Slots that get memory before it runs.
     pub take: SmallVec<[u32; 1]>,
     /// Slots that get another's memory: `(to, from)`.
@@ -75,7 +114,8 @@ pub(crate) struct Compiled {
     pub(super) slots: Vec<usize>,
     /// Values that are looks at what was there before.
     pub(super) finals: Vec<Keep>,
-    /// The most bytes of slots alive at once, as the pool counts them.
+    pub(super) placed: Placed,
+    /// The most bytes of slots alive at once on the host, as the pool counts them.
     pub(super) peak: usize,
     /// Bytes of the values it starts from.
     pub(super) input_bytes: usize,

@@ -1,0 +1,166 @@
+//! What the way between the host and one device costs, learned in each direction from bytes and seconds.
+//!
+//! ```
+//! use steersman_core::place::Lane;
+//! use steersman_core::{Bytes, Seconds};
+//!
+//! let mut lane = Lane::default();
+//! assert!(lane.is_supposed());
+//! for kib in [4, 64, 1024, 16_384] {
+//!     let bytes = kib * 1024;
+//!     lane.add(Bytes(bytes), Seconds(8e-6 + bytes as f64 / 12e9));
+//! }
+//! let link = lane.link();
+//! assert!((link.bandwidth / 12e9 - 1.0).abs() < 0.05);
+//! assert!((link.latency.0 / 8e-6 - 1.0).abs() < 0.1);
+//! ```
+
+use super::Link;
+use crate::{Bytes, Seconds};
+use std::collections::VecDeque;
+
+/// Before anything was measured: what an ordinary bus does with small pieces of pageable memory. Where it
+/// matters, the first transfers override it.
+const SUPPOSED: Link = Link { latency: Seconds(20e-6), bandwidth: 4e9, overlap: true };
+/// Samples that are kept; older ones go.
+const KEPT: usize = 64;
+/// Latency and bandwidth are told apart when the largest transfer is so many times the least, or this many bytes.
+const APART: f64 = 4.0;
+const SMALL: f64 = 4096.0;
+
+/// One direction: time = latency + bytes ÷ bandwidth, fitted to the last transfers.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Lane {
+    latency: f64,
+    per_byte: f64,
+    /// Transfers ever seen.
+    samples: u32,
+    /// Bytes and seconds of the last ones.
+    last: VecDeque<(f64, f64)>,
+}
+
+impl Default for Lane {
+    fn default() -> Lane {
+        Lane {
+            latency: SUPPOSED.latency.0,
+            per_byte: 1.0 / SUPPOSED.bandwidth,
+            samples: 0,
+            last: VecDeque::new(),
+        }
+    }
+}
+
+impl Lane {
+    /// Takes in a transfer. What cannot be a time is ignored.
+    pub fn add(&mut self, bytes: Bytes, seconds: Seconds) {
+        let (bytes, seconds) = (bytes.0 as f64, seconds.0);
+        if !(seconds > 0.0 && seconds.is_finite()) {
+            return;
+        }
+        self.samples = self.samples.saturating_add(1);
+        self.last.push_back((bytes, seconds));
+        if self.last.len() > KEPT {
+            self.last.pop_front();
+        }
+        self.fit();
+    }
+
+    /// Least squares of the relative error, which is what transfers of a kilobyte and of a gigabyte share. One that
+    /// took far too long weighs next to nothing: its error is never more than the whole of it.
+    fn fit(&mut self) {
+        let sizes = self.last.iter().map(|s| s.0);
+        let (least, most) = sizes.fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), n| (a.min(n), b.max(n)));
+        if most < APART * least.max(SMALL) {
+            // Transfers of about one size tell how quick it is, not what of that is latency.
+            let ratio = |&(b, t): &(f64, f64)| (t / SUPPOSED.time(Bytes(b as u64)).0).ln();
+            let scale = (self.last.iter().map(ratio).sum::<f64>() / self.last.len() as f64).exp();
+            (self.latency, self.per_byte) = (SUPPOSED.latency.0 * scale, scale / SUPPOSED.bandwidth);
+            return;
+        }
+        let (mut ll, mut lb, mut bb, mut l, mut b) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        for (bytes, seconds) in &self.last {
+            let (x, y) = (1.0 / seconds, bytes / seconds);
+            ll += x * x;
+            lb += x * y;
+            bb += y * y;
+            l += x;
+            b += y;
+        }
+        let determinant = ll * bb - lb * lb;
+        let (latency, per_byte) = ((l * bb - b * lb) / determinant, (b * ll - l * lb) / determinant);
+        // Neither is ever negative; the other then explains all there is.
+        (self.latency, self.per_byte) = match () {
+            _ if latency.is_nan() || per_byte.is_nan() => return,
+            _ if latency < 0.0 => (0.0, b / bb),
+            _ if per_byte <= 0.0 => (l / ll, 1e-15),
+            _ => (latency, per_byte),
+        };
+    }
+
+    /// As it stands.
+    pub fn link(&self) -> Link {
+        Link { latency: Seconds(self.latency), bandwidth: 1.0 / self.per_byte, overlap: SUPPOSED.overlap }
+    }
+
+    /// Transfers behind it.
+    pub fn samples(&self) -> u32 {
+        self.samples
+    }
+
+    /// Whether nothing was measured yet.
+    pub fn is_supposed(&self) -> bool {
+        self.samples == 0
+    }
+}
+
+/// Both directions between the host and one device.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Wire {
+    /// From the host.
+    pub out: Lane,
+    /// To the host.
+    pub home: Lane,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_hiccup_changes_little_and_a_lasting_change_is_followed() {
+        let mut lane = Lane::default();
+        let time = |bytes: f64, bandwidth: f64| Seconds(10e-6 + bytes / bandwidth);
+        for i in 0..32 {
+            let bytes = 4096.0 * f64::from(1 << (i % 12));
+            lane.add(Bytes(bytes as u64), time(bytes, 10e9));
+        }
+        lane.add(Bytes(1 << 20), Seconds(3.0));
+        assert!((lane.link().bandwidth / 10e9 - 1.0).abs() < 0.2, "{:?}", lane.link());
+        for i in 0..KEPT {
+            let bytes = 4096.0 * f64::from(1 << (i % 12));
+            lane.add(Bytes(bytes as u64), time(bytes, 5e9));
+        }
+        assert!((lane.link().bandwidth / 5e9 - 1.0).abs() < 0.05, "{:?}", lane.link());
+    }
+
+    #[test]
+    fn transfers_of_one_size_are_foretold_well_and_others_are_sound() {
+        let mut lane = Lane::default();
+        for _ in 0..20 {
+            lane.add(Bytes(1 << 20), Seconds(100e-6));
+        }
+        let at = |bytes: u64| lane.link().time(Bytes(bytes)).0;
+        assert!((at(1 << 20) / 100e-6 - 1.0).abs() < 0.02);
+        assert!(at(0) >= 0.0 && at(1 << 30) > at(1 << 20));
+    }
+
+    #[test]
+    fn nonsense_is_not_learned() {
+        let mut lane = Lane::default();
+        for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            lane.add(Bytes(1), Seconds(seconds));
+        }
+        assert!(lane.is_supposed());
+        assert_eq!(lane, Lane::default());
+    }
+}

@@ -1,0 +1,101 @@
+//! Devices with memory of their own. They may come at any time: start-up does not wait for them.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use steersman::Runtime;
+//! # use steersman::core::{Device, DeviceId, Kernel, Memory};
+//! # fn find() -> (Device, Arc<dyn Memory>) { unimplemented!() }
+//! # fn kernels(_: DeviceId) -> Vec<Arc<dyn Kernel>> { unimplemented!() }
+//! let rt = Runtime::new()?;
+//! let later = rt.clone();
+//! std::thread::spawn(move || {
+//!     let (device, memory) = find();               // may take its time
+//!     later.add_accelerator(device, memory, kernels);
+//! });
+//! # Ok::<(), steersman::Error>(())
+//! ```
+
+use crate::remember;
+use crate::runtime::Runtime;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use steersman_core::log::Entry;
+use steersman_core::{Device, DeviceId, Kernel, Memory, Place};
+
+/// Devices beyond this number are known to the engine and never used.
+const MOST: usize = 256;
+
+/// One device with memory of its own.
+pub(crate) struct Accelerator {
+    pub memory: Arc<dyn Memory>,
+    pub fingerprint: u64,
+}
+
+/// All of them, by device id. Append-only, so that reading takes no lock.
+pub(crate) struct Accelerators {
+    slots: Box<[OnceLock<Accelerator>]>,
+    count: AtomicUsize,
+}
+
+impl Default for Accelerators {
+    fn default() -> Accelerators {
+        Accelerators { slots: (0..MOST).map(|_| OnceLock::new()).collect(), count: AtomicUsize::new(0) }
+    }
+}
+
+impl Accelerators {
+    pub fn get(&self, device: DeviceId) -> Option<&Accelerator> {
+        self.slots.get(device.0 as usize).and_then(|s| s.get())
+    }
+
+    /// The memory of a place; none for the host.
+    pub fn memory(&self, place: Place) -> Option<&Arc<dyn Memory>> {
+        match place {
+            Place::Host => None,
+            Place::Device(id) => self.get(id).map(|a| &a.memory),
+        }
+    }
+
+    /// How many there are; each that comes makes it one more.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (DeviceId, &Accelerator)> {
+        self.slots.iter().enumerate().filter_map(|(i, s)| Some((DeviceId(i as u16), s.get()?)))
+    }
+}
+
+impl Runtime {
+    /// Adds a device with memory of its own, and its kernels. From then on it takes part in decisions and plans,
+    /// with what earlier processes learned of it. Kernels need names that no other device's kernels have.
+    pub fn add_accelerator(
+        &self,
+        device: Device,
+        memory: Arc<dyn Memory>,
+        kernels: impl FnOnce(DeviceId) -> Vec<Arc<dyn Kernel>>,
+    ) -> DeviceId {
+        let inner = &*self.inner;
+        let fingerprint = device.identity.fingerprint();
+        // The engine puts the right id in.
+        let device = Device { place: Place::Device(DeviceId(u16::MAX)), ..device };
+        let id = inner.engine.add_device(device);
+        let all = &inner.carrier.accelerators;
+        let Some(slot) = all.slots.get(id.0 as usize) else { return id };
+        if slot.set(Accelerator { memory, fingerprint }).is_err() {
+            return id;
+        }
+        for kernel in kernels(id) {
+            let name = kernel.name().to_string();
+            if let Err(why) = inner.engine.register(kernel) {
+                inner.log.push(Entry { kernel: name, note: Some(why.to_string()), ..Entry::default() });
+            }
+        }
+        remember::restore(&inner.engine, id, fingerprint, &inner.wisdom.load(fingerprint));
+        all.count.fetch_add(1, Ordering::AcqRel);
+        // Plans made without it stand until they are made anew.
+        inner.planner.forget();
+        id
+    }
+}

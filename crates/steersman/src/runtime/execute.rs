@@ -1,0 +1,282 @@
+//! Runs what was decided, wherever that is; whoever fails is put away and the next best runs.
+
+use super::{Inner, Runtime, Trouble};
+use crate::error::Error;
+use smallvec::SmallVec;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Instant, SystemTime};
+use steersman_core::guard::Offence;
+use steersman_core::log::Entry;
+use steersman_core::track::Use;
+use steersman_core::{Address, Decision, Io, Kernel, Operand, Place, Ran, Seconds, Variant, Workload};
+
+impl Runtime {
+    /// Runs a workload at these addresses where it is quickest; on failure on the next best.
+    ///
+    /// # Safety
+    /// The addresses must be valid for the workload's operands at their places (host pointers, where nothing else is
+    /// said), the output not overlapping any input (except exactly, for element-wise ops in place).
+    pub unsafe fn run_at(
+        &self,
+        w: &Workload,
+        inputs: &[Address],
+        output: Address,
+    ) -> Result<Decision, Error> {
+        // SAFETY: passed on.
+        unsafe { self.inner.run_io(w, Io::new(inputs, output)) }
+    }
+
+    /// Runs a workload on contiguous bytes in host memory; `forced` names the variant, else the engine decides.
+    /// Operands that the workload has elsewhere are put there first, and so is the result.
+    pub fn run_raw(
+        &self,
+        w: &Workload,
+        inputs: &[&[u8]],
+        output: &mut [u8],
+        forced: Option<Variant>,
+    ) -> Result<Decision, Error> {
+        let check = |what: String, need: usize, got: usize| match need == got {
+            true => Ok(()),
+            false => Err(Error::Bytes { workload: w.to_string(), what, need, got }),
+        };
+        if inputs.len() != w.inputs().len() {
+            check("all operands together".into(), w.inputs().len(), inputs.len())?;
+        }
+        for (i, (o, bytes)) in w.inputs().iter().zip(inputs).enumerate() {
+            let need = if o.is_contiguous() { o.bytes() } else { o.distinct_bytes() };
+            check(format!("operand {i}"), need, bytes.len())?;
+        }
+        check("the result".into(), w.output().bytes(), output.len())?;
+        let inner = &*self.inner;
+        let memory = |t: Trouble| Error::Memory { workload: w.to_string(), why: t.why().to_string() };
+        // Copied into aligned memory: what people hand over may start anywhere.
+        let carrier = &inner.carrier;
+        let mut pieces = Vec::new();
+        for (o, bytes) in w.inputs().iter().zip(inputs) {
+            let piece = carrier.room(o.place, bytes.len()).map_err(memory)?;
+            let from = (Place::Host, Address::host(bytes.as_ptr()));
+            // SAFETY: the piece has room for these bytes.
+            unsafe { carrier.carry(from, (o.place, piece.start()), bytes.len(), false) }.map_err(memory)?;
+            pieces.push(piece);
+        }
+        let result = carrier.room(w.output().place, output.len()).map_err(memory)?;
+        let addresses: Vec<Address> = pieces.iter().map(|p| p.start()).collect();
+        let io = Io::new(&addresses, result.start());
+        let decision = match forced {
+            Some(v) => inner.engine.judge(w)?.with_variant(v),
+            None => inner.engine.decide(w)?,
+        };
+        // SAFETY: the pieces have the sizes the workload needs, checked above, at the places it says.
+        let decision = unsafe { inner.run_decided(w, decision, io) }?;
+        let to = (Place::Host, Address::host(output.as_mut_ptr()));
+        // SAFETY: the result was written and is as long as `output`.
+        unsafe { carrier.carry((w.output().place, result.start()), to, output.len(), false) }
+            .map_err(memory)?;
+        Ok(decision)
+    }
+}
+
+impl Inner {
+    /// Runs a workload where it is quickest; on failure on the next best.
+    ///
+    /// # Safety
+    /// As for [`Runtime::run_at`].
+    pub(crate) unsafe fn run_io(&self, w: &Workload, io: Io<'_>) -> Result<Decision, Error> {
+        let decision = self.engine.decide(w)?;
+        // SAFETY: passed on.
+        unsafe { self.run_decided(w, decision, io) }
+    }
+
+    /// Runs what was decided.
+    unsafe fn run_decided(
+        &self,
+        w: &Workload,
+        mut decision: Decision,
+        io: Io<'_>,
+    ) -> Result<Decision, Error> {
+        let mut last: Option<String> = None;
+        // Places with no room now.
+        let mut avoided: SmallVec<[Place; 2]> = SmallVec::new();
+        // Each trouble puts a kernel, a device or for this call a place away, so this ends.
+        loop {
+            let Some(kernel) = self.engine.registry().get(decision.variant().kernel) else {
+                return Err(Error::AllFailed { workload: w.to_string(), last: last.unwrap_or_default() });
+            };
+            // SAFETY: the caller's promise; the engine only decides for legal candidates.
+            let trouble = match unsafe { self.try_one(w, &decision, &**kernel, io) } {
+                Ok(()) => return Ok(decision),
+                Err(trouble) => trouble,
+            };
+            decision = self.instead(w, &decision, &**kernel, io, trouble, &mut avoided, &mut last)?;
+        }
+    }
+
+    #[inline]
+    unsafe fn try_one(
+        &self,
+        w: &Workload,
+        d: &Decision,
+        kernel: &dyn Kernel,
+        io: Io<'_>,
+    ) -> Result<(), Trouble> {
+        if d.is_away() {
+            let variant = (d.variant().kernel, kernel);
+            // SAFETY: the caller's promise.
+            let (ran, took) = unsafe { self.carrier.run(w, variant, d.params(), io, d.wants_timing()) }?;
+            if let Some(took) = took {
+                self.observed(w, d, took, ran);
+            }
+            return Ok(());
+        }
+        let started = d.wants_timing().then(Instant::now);
+        // SAFETY: the caller's promise.
+        let ran = catch_unwind(AssertUnwindSafe(|| unsafe { kernel.run(w, d.params(), io) }));
+        match ran {
+            Ok(Ok(ran)) => {
+                if let Some(started) = started {
+                    let took = started.elapsed();
+                    self.observed(w, d, took.into(), ran);
+                }
+                Ok(())
+            }
+            Ok(Err(e)) => Err(Trouble::Kernel(Offence::Failed, e.to_string())),
+            Err(panic) => {
+                let why = format!("panicked: {}", crate::panic_text(&*panic));
+                Err(Trouble::Kernel(Offence::Panicked, why))
+            }
+        }
+    }
+
+    /// What to run instead of what failed.
+    #[cold]
+    #[allow(clippy::too_many_arguments, reason = "the state of one loop")]
+    fn instead(
+        &self,
+        w: &Workload,
+        d: &Decision,
+        kernel: &dyn Kernel,
+        io: Io<'_>,
+        trouble: Trouble,
+        avoided: &mut SmallVec<[Place; 2]>,
+        last: &mut Option<String>,
+    ) -> Result<Decision, Error> {
+        let places = self.engine.places();
+        let (name, why) = (kernel.name().to_string(), trouble.why().to_string());
+        let lives_at = |place: Place| w.inputs().iter().chain(w.outputs()).any(|o| o.place == place);
+        match trouble {
+            Trouble::Kernel(offence, why) => {
+                self.engine.quarantine(d.variant().kernel, w, offence, why.clone());
+                self.tracker.failed(self.usage(w, d, &name));
+                self.note(w, d, None, Some(format!("{name} was put into quarantine: {why}")));
+                if io.in_place() && self.writes_directly(w, d) {
+                    return Err(Error::HalfDone { workload: w.to_string(), kernel: name, why });
+                }
+            }
+            Trouble::Away(place, why) => {
+                let called = places.name(place);
+                self.note(w, d, None, Some(format!("{called} could not be used for it: {why}")));
+                avoided.push(place);
+                let what = w.named(&places).to_string();
+                if place == Place::Host {
+                    return Err(Error::Memory { workload: what, why });
+                }
+                // Nothing else helps if that is where an operand lives that was to be fetched.
+                if lives_at(place) && self.engine.place_of(d.variant().kernel) != Some(place) {
+                    return Err(Error::NoRoom { what, place: called, why });
+                }
+            }
+            Trouble::Lost(id, why) => {
+                let place = Place::Device(id);
+                self.lose(id, &why);
+                if lives_at(place) {
+                    return Err(Error::Lost {
+                        what: w.named(&places).to_string(),
+                        place: places.name(place),
+                        why,
+                    });
+                }
+            }
+        }
+        *last = Some(why);
+        let devices = self.engine.devices();
+        let place = |k: &dyn Kernel| devices.get(k.device().0 as usize).map_or(Place::Host, |d| d.place);
+        let next = match avoided.is_empty() {
+            true => self.engine.decide(w),
+            false => self.engine.judge_among(w, |k| !avoided.contains(&place(k))),
+        };
+        match next {
+            Ok(d) => Ok(d.as_fallback()),
+            Err(_) => {
+                Err(Error::AllFailed { workload: w.to_string(), last: last.take().unwrap_or_default() })
+            }
+        }
+    }
+
+    /// A device is gone: said in the log once, and its plans are forgotten.
+    pub(crate) fn lose(&self, id: steersman_core::DeviceId, why: &str) {
+        if self.engine.lose_device(id, why) {
+            let name = self.engine.places().name(Place::Device(id));
+            let note = Some(format!("{name} was lost with all its kernels: {why}"));
+            self.log.push(Entry { kernel: name, note, ..Entry::default() });
+        }
+        self.planner.forget();
+    }
+
+    /// Whether the kernel writes to where the results are wanted, and not to memory of its own first.
+    fn writes_directly(&self, w: &Workload, d: &Decision) -> bool {
+        let place = self.engine.place_of(d.variant().kernel).unwrap_or(Place::Host);
+        w.outputs().iter().any(|o: &Operand| o.place == place)
+    }
+
+    #[cold]
+    fn observed(&self, w: &Workload, decision: &Decision, took: Seconds, ran: Ran) {
+        if ran == Ran::Disturbed {
+            self.note(
+                w,
+                decision,
+                Some(took),
+                Some("its threads were busy elsewhere: not learned from".into()),
+            );
+            return;
+        }
+        let name = self.engine.name(decision.variant().kernel);
+        // Only the work was timed: what was moved for it is the links' to learn.
+        let moved = decision.moves().0;
+        let (low, high) = decision.interval();
+        self.tracker.ran(self.usage(w, decision, &name), 1, took.0);
+        self.tracker.foretold(&name, decision.predicted().0 - moved, low.0 - moved, high.0 - moved, took.0);
+        let news = self.engine.observe(decision, took);
+        let shift =
+            news.and_then(|n| n.shift).map(|s| format!("the machine runs {s:?} than learned").to_lowercase());
+        self.note(w, decision, Some(took + decision.moves()), shift);
+    }
+
+    fn usage<'a>(&self, w: &Workload, d: &Decision, kernel: &'a str) -> Use<'a> {
+        let device = self.engine.registry().get(d.variant().kernel).map(|k| k.device());
+        let device = device.and_then(|id| self.carrier.accelerators.get(id));
+        let device = device.map_or(self.fingerprint, |a| a.fingerprint);
+        Use { device, kernel, params: d.params(), op: w.op().name() }
+    }
+
+    fn note(&self, w: &Workload, d: &Decision, measured: Option<Seconds>, note: Option<String>) {
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
+        let workload = match self.carrier.accelerators.count() {
+            0 => w.to_string(),
+            _ => w.named(&self.engine.places()).to_string(),
+        };
+        self.log.push(Entry {
+            seq: 0,
+            time,
+            workload,
+            kernel: self.engine.name(d.variant().kernel),
+            params: d.params(),
+            reason: d.reason(),
+            predicted_s: d.predicted().0,
+            low_s: d.interval().0.0,
+            high_s: d.interval().1.0,
+            measured_s: measured.map(|s| s.0),
+            confidence: d.confidence(),
+            note,
+        });
+    }
+}
