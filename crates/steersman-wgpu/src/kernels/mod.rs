@@ -1,0 +1,23 @@
+//! Ways of doing things, one file each.
+
+mod bound;
+mod cost;
+mod elementwise;
+mod fused;
+mod map;
+mod nest;
+mod single;
+
+use crate::device::Gpu;
+use std::sync::Arc;
+use steersman_core::{DeviceId, Kernel};
+
+impl Gpu {
+    /// Every kernel of this device, to be registered under `device`.
+    pub fn kernels(self: &Arc<Gpu>, device: DeviceId) -> Vec<Arc<dyn Kernel>> {
+        let mut all: Vec<Arc<dyn Kernel>> = Vec::new();
+        all.extend(elementwise::kernels(self, device));
+        all.extend(fused::kernels(self, device));
+        all
+    }
+}

@@ -1,0 +1,34 @@
+//! WebGPU devices of Steersman: Vulkan, Metal and DX12 through `wgpu`.
+//!
+//! [`adapters`] lists what there is (nothing, where there is no driver), [`Gpu::open`] opens one of them. An
+//! open [`Gpu`] is a [`Memory`](steersman_core::Memory), has [`kernels`](Gpu::kernels).
+//!
+//! ```
+//! use std::sync::Arc;
+//! use steersman_core::{Io, Memory, Params, Workload};
+//! use steersman_wgpu::{DeviceOptions, Gpu, adapters};
+//!
+//! let Some(found) = adapters().into_iter().next() else { return Ok(()) };
+//! let gpu = Gpu::open(&found, DeviceOptions::default())?;
+//! let w: Workload = "add f32 3 1".parse()?;
+//! let (a, b, sum) = (gpu.clone().take(12)?, gpu.clone().take(4)?, gpu.clone().take(12)?);
+//! gpu.upload(&[1f32, 2.0, 3.0].map(f32::to_ne_bytes).concat(), a.address())?;
+//! gpu.upload(&10f32.to_ne_bytes(), b.address())?;
+//! let kernels = gpu.kernels(steersman_core::DeviceId(1));
+//! let kernel = kernels.iter().find(|k| k.supports(&w).is_ok()).expect("a kernel that adds");
+//! // SAFETY: the blocks have the workload's shapes.
+//! unsafe { kernel.run(&w, Params::SERIAL, Io::new(&[a.address(), b.address()], sum.address()))? };
+//! let mut bytes = [0u8; 12];
+//! gpu.download(sum.address(), &mut bytes)?;
+//! assert_eq!(bytes, *[11f32, 12.0, 13.0].map(f32::to_ne_bytes).as_flattened());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The rooms: `device` (adapter, memory, batches, pipelines), `wgsl` (sources: element types, functions, the
+//! steps of expressions), `kernels` (one file each way of doing things).
+
+mod device;
+mod kernels;
+mod wgsl;
+
+pub use device::{Can, Counts, DeviceOptions, Found, Gpu, OpenError, adapters};
