@@ -1,7 +1,9 @@
 //! WebGPU devices of Steersman: Vulkan, Metal and DX12 through `wgpu`.
 //!
 //! [`adapters`] lists what there is (nothing, where there is no driver), [`Gpu::open`] opens one of them. An
-//! open [`Gpu`] is a [`Memory`](steersman_core::Memory), has [`kernels`](Gpu::kernels).
+//! open [`Gpu`] is a [`Memory`](steersman_core::Memory), has [`kernels`](Gpu::kernels) for every op class, can
+//! [`probe`](Gpu::probe) its own speed, and lays workloads out for timing ([`GpuRig`]). [`search`] picks
+//! parameters under a time budget.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -29,6 +31,12 @@
 
 mod device;
 mod kernels;
+mod probe;
+mod rig;
+mod search;
 mod wgsl;
 
 pub use device::{Can, Counts, DeviceOptions, Found, Gpu, OpenError, adapters};
+pub use probe::{Link, Probed};
+pub use rig::GpuRig;
+pub use search::{Finding, search};

@@ -158,6 +158,12 @@ impl Gpu {
         self.pipeline(&key, || Ok(source)).map(|p| p.took)
     }
 
+    /// Turns that all loops of one invocation may take together. Mesa's software driver leaves loops after
+    /// 65535 without a word; other drivers reset a device that does not come back for seconds.
+    pub(crate) fn most_turns(&self) -> usize {
+        if self.software { 60_000 } else { 1 << 24 }
+    }
+
     pub(crate) fn limits(&self) -> &wgpu::Limits {
         &self.limits
     }

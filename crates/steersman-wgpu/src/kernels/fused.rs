@@ -1,8 +1,9 @@
-//! `fused` and `fused-vec4`: element-wise programs in one dispatch.
+//! `fused` and `fused-vec4`: element-wise programs in one dispatch. `fused-each`, `fused-tree`, ..: groups that
+//! end in reductions, a dispatch (or two) for each of those and one for all arrays.
 
 use super::elementwise::{addressable, cut, cuts, in_fours};
-use super::map::run;
-use super::{cost, single};
+use super::reduce::{self, Form};
+use super::{cost, map, single};
 use crate::device::Gpu;
 use crate::wgsl::computable;
 use std::sync::Arc;
@@ -12,17 +13,27 @@ use steersman_core::{
     DeviceId, Io, Kernel, KernelError, NumericClass, Op, ParamList, Params, Ran, Refusal, Workload,
 };
 
+/// What comes out.
+#[derive(Clone, Copy)]
+enum Way {
+    /// Arrays, four elements at a time or one.
+    Arrays { wide: bool },
+    /// Reductions, and perhaps arrays.
+    Reductions(Form),
+}
+
 struct Fused {
     gpu: Arc<Gpu>,
     device: DeviceId,
     name: String,
-    wide: bool,
+    way: Way,
 }
 
 /// What is known of an expression, kept with it.
 struct Note {
     computable: Result<(), Refusal>,
     class: NumericClass,
+    reduces: bool,
 }
 
 /// Whose notes they are: any number that no other kernel uses.
@@ -30,20 +41,42 @@ const OWNER: u64 = 0x7767_7075;
 
 pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId) -> Vec<Arc<dyn Kernel>> {
     let family = &gpu.identity().family;
-    let kernel = |name: &str, wide: bool| -> Arc<dyn Kernel> {
-        Arc::new(Fused { gpu: gpu.clone(), device, name: format!("{family}/{name}"), wide })
+    let kernel = |name: String, way: Way| -> Arc<dyn Kernel> {
+        Arc::new(Fused { gpu: gpu.clone(), device, name: format!("{family}/fused{name}"), way })
     };
-    vec![kernel("fused", false), kernel("fused-vec4", true)]
+    let mut all = vec![
+        kernel(String::new(), Way::Arrays { wide: false }),
+        kernel("-vec4".into(), Way::Arrays { wide: true }),
+    ];
+    all.extend(reduce::forms(gpu).map(|(form, name)| kernel(format!("-{name}"), Way::Reductions(form))));
+    all
 }
 
 impl Fused {
     fn note<'a>(&self, expr: &'a Expr) -> &'a Note {
         let f64 = self.gpu.can().f64;
         expr.notes().get(OWNER + u64::from(f64), || Note {
-            computable: computable(expr, f64),
+            computable: computable(expr, f64).and_then(|()| reducible(expr, f64)),
             class: single::class(expr),
+            reduces: expr.outputs().iter().any(|o| matches!(o, Output::Reduce { .. })),
         })
     }
+
+    /// Results and elements of each, of the reduction with the fewest results.
+    fn least(w: &Workload, expr: &Expr) -> (usize, usize) {
+        let elements: usize = w.dims().iter().product();
+        let reduced = expr.outputs().iter().zip(w.outputs());
+        let reduced = reduced.filter(|(o, _)| matches!(o, Output::Reduce { .. }));
+        let outputs = reduced.map(|(_, spec)| spec.elements()).min().unwrap_or(1).max(1);
+        (outputs, elements / outputs)
+    }
+}
+
+fn reducible(expr: &Expr, f64: bool) -> Result<(), Refusal> {
+    expr.outputs().iter().try_for_each(|o| match *o {
+        Output::Reduce { kind, value, .. } => reduce::takes(kind, expr.dtype_of(value), f64),
+        Output::Array(_) => Ok(()),
+    })
 }
 
 impl Kernel for Fused {
@@ -65,28 +98,72 @@ impl Kernel for Fused {
 
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         let Some(expr) = w.expr() else { return Err(Refusal::new("not a fused group")) };
-        self.note(expr).computable.clone()?;
+        let note = self.note(expr);
+        note.computable.clone()?;
         addressable(w)?;
-        if expr.outputs().iter().any(|o| matches!(o, Output::Reduce { .. })) {
-            return Err(Refusal::new("reductions of fused groups are not for this kernel"));
-        }
         let most = self.gpu.limits().max_storage_buffers_per_shader_stage as usize;
-        if w.inputs().len() + w.outputs().len() > most {
+        if w.inputs().len() + w.outputs().len() + 1 > most {
             return Err(Refusal::new(format!("a dispatch sees at most {most} buffers")));
         }
-        if self.wide { in_fours(w) } else { Ok(()) }
+        match self.way {
+            Way::Arrays { .. } if note.reduces => Err(Refusal::new("it does not reduce")),
+            Way::Arrays { wide: true } => in_fours(w),
+            Way::Arrays { wide: false } => Ok(()),
+            Way::Reductions(_) if !note.reduces => Err(Refusal::new("there is nothing to reduce")),
+            Way::Reductions(form) => {
+                let (outputs, each) = Self::least(w, expr);
+                reduce::fits(&self.gpu, form, expr.dtype(), outputs, each)
+            }
+        }
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        cuts(&self.gpu, w.dims().iter().product())
+        match (self.way, w.expr()) {
+            (Way::Reductions(form), Some(expr)) => {
+                reduce::params(&self.gpu, form, Self::least(w, expr).1)
+            }
+            _ => cuts(&self.gpu, w.dims().iter().product()),
+        }
     }
 
     fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
-        cost::terms(&self.gpu, w, machine, 1.0, 1.0, if self.wide { 1.0 } else { 1.5 })
+        match (self.way, w.expr()) {
+            (Way::Reductions(form), Some(expr)) => {
+                reduce::terms(&self.gpu, w, machine, form, Self::least(w, expr).0)
+            }
+            (Way::Arrays { wide: true }, _) => cost::terms(&self.gpu, w, machine, 1.0, 1.0, 1.0),
+            _ => cost::terms(&self.gpu, w, machine, 1.0, 1.0, 1.5),
+        }
+    }
+
+    fn scratch(&self, w: &Workload, _: Params) -> usize {
+        match (self.way, w.expr()) {
+            (Way::Reductions(Form::TwoPass), Some(expr)) => {
+                let (outputs, each) = Self::least(w, expr);
+                reduce::scratch(outputs, each)
+            }
+            _ => 0,
+        }
     }
 
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
         let Some(expr) = w.expr() else { return Err(KernelError::Failed("not a fused group".into())) };
-        run(&self.gpu, w, expr, io, self.wide, cut(p)).map(|()| Ran::Clean)
+        match self.way {
+            Way::Arrays { wide } => map::run(&self.gpu, w, expr, io, wide, cut(p))?,
+            Way::Reductions(form) => {
+                let outputs = || expr.outputs().iter().enumerate();
+                let reduces = |o: &Output| matches!(o, Output::Reduce { .. });
+                // Arrays come last: one may replace an operand that the reductions read.
+                let replaced = |i: usize| io.outputs().nth(i).is_some_and(|a| io.inputs.contains(&a));
+                if expr.outputs().len() > 1 && outputs().any(|(i, o)| reduces(o) && replaced(i)) {
+                    return Err(KernelError::Failed("a reduction replaces what others read".into()));
+                }
+                for (i, _) in outputs().filter(|(_, o)| reduces(o)) {
+                    reduce::run(&self.gpu, w, expr, i, io, form, reduce::workgroup(p))?;
+                }
+                map::run(&self.gpu, w, expr, io, false, map::CUTS[0])?;
+            }
+        }
+        Ok(Ran::Clean)
     }
 }

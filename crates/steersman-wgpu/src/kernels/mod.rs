@@ -5,18 +5,26 @@ mod cost;
 mod elementwise;
 mod fused;
 mod map;
+mod matmul;
+mod moves;
 mod nest;
+mod reduce;
 mod single;
 
 use crate::device::Gpu;
 use std::sync::Arc;
 use steersman_core::{DeviceId, Kernel};
 
+pub(crate) use cost::PEAK;
+
 impl Gpu {
     /// Every kernel of this device, to be registered under `device`.
     pub fn kernels(self: &Arc<Gpu>, device: DeviceId) -> Vec<Arc<dyn Kernel>> {
         let mut all: Vec<Arc<dyn Kernel>> = Vec::new();
         all.extend(elementwise::kernels(self, device));
+        all.extend(reduce::kernels(self, device));
+        all.extend(moves::kernels(self, device));
+        all.extend(matmul::kernels(self, device));
         all.extend(fused::kernels(self, device));
         all
     }

@@ -3,15 +3,7 @@
 use smallvec::SmallVec;
 use std::sync::Arc;
 use steersman_core::expr::{Expr, ExprError, Output, Step};
-use steersman_core::{BinaryOp, DType, NumericClass, Op, TernaryOp, UnaryOp, Workload};
-
-/// The expression of a workload: its own, or that of its one op.
-pub(crate) fn expression(w: &Workload) -> Result<Arc<Expr>, ExprError> {
-    match w.expr() {
-        Some(expr) => Ok(expr.clone()),
-        None => of_op(w.op(), w.dtype()),
-    }
-}
+use steersman_core::{BinaryOp, DType, NumericClass, Op, TernaryOp, UnaryOp};
 
 /// The expression of one op on elements of this type.
 pub(crate) fn of_op(op: Op, dtype: DType) -> Result<Arc<Expr>, ExprError> {

@@ -108,8 +108,8 @@ pub(crate) fn stored(d: DType, word: Word, name: &str, i: &str, value: &str, wan
             let (per, shift, width, mask) =
                 if d.size() == 2 { (1, "1u", 16, "0xffffu") } else { (2, "3u", 8, "0xffu") };
             format!(
-                "{{ let at = ({i}) >> {per}u; let by = (({i}) & {shift}) * {width}u; \
-                 atomicAnd(&{name}[at], ~({mask} << by)); atomicOr(&{name}[at], ({b}) << by); }}"
+                "{{ let by_ = (({i}) & {shift}) * {width}u; let word_ = ({i}) >> {per}u; \
+                 atomicAnd(&{name}[word_], ~({mask} << by_)); atomicOr(&{name}[word_], ({b}) << by_); }}"
             )
         }
     }

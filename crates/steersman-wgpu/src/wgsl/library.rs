@@ -53,6 +53,11 @@ impl Wanted {
         }
     }
 
+    /// What another source wants, too.
+    pub fn merge(&mut self, other: Wanted) {
+        self.0 |= other.0;
+    }
+
     /// Their text.
     pub fn text(self) -> String {
         ALL.iter().filter(|(l, ..)| self.0 & *l as u16 != 0).map(|(_, text, _)| *text).collect()

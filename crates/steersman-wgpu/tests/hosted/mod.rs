@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::memory::Block;
 use steersman_core::{
-    Address, DeviceId, Io, Kernel, KernelError, Memory, NumericClass, Op, Operand, ParamList, Params, Ran,
+    Address, DType, DeviceId, Io, Kernel, KernelError, Memory, NumericClass, Op, Operand, ParamList, Params, Ran,
     Refusal, Workload,
 };
 use steersman_cpu::{context::Context, host::Host, threads::Team};
@@ -148,5 +148,37 @@ impl Kernel for Hosted {
             self.gpu.download(Address(from.0 - before as u64), bytes)?;
         }
         Ok(ran)
+    }
+}
+
+/// Writes `f(i)`, an element's bits, as element `i` in logical order of an operand that lies at `at`.
+pub fn put(o: &Operand, at: Address, mut f: impl FnMut(usize) -> u64) {
+    for i in 0..o.elements() {
+        let (mut rest, mut offset) = (i, 0isize);
+        for (&d, &s) in o.dims.iter().zip(&o.strides).rev() {
+            offset += (rest % d) as isize * s;
+            rest /= d;
+        }
+        let size = o.dtype.size();
+        let bits = f(i).to_le_bytes();
+        // SAFETY: the tests' memory was made for this operand.
+        unsafe {
+            let to = at.as_mut_ptr::<u8>().offset(offset * size as isize);
+            std::ptr::copy_nonoverlapping(bits.as_ptr(), to, size);
+        }
+    }
+}
+
+/// The bits of a number in a type; integers are eight times as large.
+pub fn encode(dtype: DType, x: f64) -> u64 {
+    match dtype {
+        DType::F32 => (x as f32).to_bits().into(),
+        DType::F64 => x.to_bits(),
+        DType::F16 => half::f16::from_f64(x).to_bits().into(),
+        DType::BF16 => half::bf16::from_f64(x).to_bits().into(),
+        DType::I32 => u64::from((x * 8.0) as i32 as u32),
+        DType::I64 => (x * 8.0) as i64 as u64,
+        DType::U8 => (x * 8.0).abs() as u8 as u64,
+        DType::Bool => u64::from(x > 0.0),
     }
 }

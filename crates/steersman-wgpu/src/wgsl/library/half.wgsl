@@ -28,7 +28,8 @@ fn to_f16(x: f32) -> u32 {
 fn from_bf16(h: u32) -> f32 { return from_bits(h << 16u); }
 fn to_bf16(x: f32) -> u32 {
     let b = bitcast<u32>(x);
-    if (is_nan(x)) { return (b >> 16u) | 0x40u; }
+    // One that was a bf16 keeps its bits: moves go this way too.
+    if (is_nan(x)) { return (b >> 16u) | select(0x40u, 0u, (b & 0xffffu) == 0u); }
     return (b + 0x7fffu + ((b >> 16u) & 1u)) >> 16u;
 }
 fn as_f16(x: f32) -> f32 { return from_f16(to_f16(x)); }
