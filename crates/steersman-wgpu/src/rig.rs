@@ -91,7 +91,7 @@ impl GpuRig {
                 && k.supports(w).is_ok()
                 && k.numerics(w) == NumericClass::Exact
         };
-        let reference = kernels.iter().find(is_reference)?;
+        let reference = kernels.iter().map(|(_, k)| k).find(is_reference)?;
         let mut memory: Vec<(Vec<[u64; 8]>, usize)> = Vec::new();
         for (i, o) in w.inputs().iter().chain(w.outputs()).enumerate() {
             let (bytes, first) = span(o);

@@ -20,7 +20,13 @@ use steersman_wgpu::DeviceOptions;
 static KERNELS: LazyLock<Option<Vec<Arc<dyn Kernel>>>> =
     LazyLock::new(|| hosted::with_reference(fused::kernels(&hosted::cpu()), 64));
 
-fn run(kernel: &dyn Kernel, w: &Workload, p: Params, data: &[Memory], scalars: &[u64]) -> Result<Vec<Memory>, String> {
+fn run(
+    kernel: &dyn Kernel,
+    w: &Workload,
+    p: Params,
+    data: &[Memory],
+    scalars: &[u64],
+) -> Result<Vec<Memory>, String> {
     let mut outs: Vec<Memory> = w.outputs().iter().map(Memory::marked).collect();
     let inputs: Vec<Address> = data.iter().map(Memory::address).collect();
     let outputs: Vec<Address> = outs.iter_mut().map(|o| o.address_mut()).collect();
@@ -48,7 +54,8 @@ fn check(w: &Workload, data: &[Memory], scalars: &[u64], share: f64) -> Result<u
             for ((o, e), g) in w.outputs().iter().zip(&want).zip(&got) {
                 for (i, (e, g)) in e.elements(o).zip(g.elements(o)).enumerate() {
                     let (x, y) = (value(o.dtype, e), value(o.dtype, g));
-                    let same = e == g || x == y && k.numerics(w) != NumericClass::Exact || x.is_nan() && y.is_nan();
+                    let same =
+                        e == g || x == y && k.numerics(w) != NumericClass::Exact || x.is_nan() && y.is_nan();
                     let near = o.dtype.is_float()
                         && k.numerics(w) != NumericClass::Exact
                         && (x - y).abs() <= share * x.abs().max(1.0);
@@ -101,7 +108,9 @@ fn chain() -> Result<Arc<Expr>, ExprError> {
 #[test]
 fn a_chain_of_ten_is_one_dispatch_with_two_results() {
     let expr = chain().expect("an expression");
-    for shapes in [[vec![1000], vec![1000]], [vec![40, 25], vec![25]], [vec![1], vec![7, 3]], [vec![0], vec![1]]] {
+    for shapes in
+        [[vec![1000], vec![1000]], [vec![40, 25], vec![25]], [vec![1], vec![7, 3]], [vec![0], vec![1]]]
+    {
         let operands = shapes.iter().map(|s| Operand::new(DType::F32, s).expect("small"));
         let dims = match shapes[1].len() {
             2 => vec![7, 3],
@@ -112,7 +121,8 @@ fn a_chain_of_ten_is_one_dispatch_with_two_results() {
         assert!(compared >= 1);
     }
     let Some(gpu) = hosted::open(DeviceOptions::default()) else { return };
-    let w = Workload::fused(&expr, &[64], [0, 1].map(|_| Operand::new(DType::F32, &[64]).expect("small"))).expect("a group");
+    let w = Workload::fused(&expr, &[64], [0, 1].map(|_| Operand::new(DType::F32, &[64]).expect("small")))
+        .expect("a group");
     let kernel = gpu.kernels(DeviceId(1)).into_iter().find(|k| k.supports(&w).is_ok()).expect("a kernel");
     let before = gpu.counts().dispatches;
     let hosted = hosted::Hosted { gpu: gpu.clone(), kernel, margin: 64 };
@@ -128,7 +138,8 @@ fn casts_are_those_of_the_reference() {
             let v = b.input(0).and_then(|x| b.cast(to, x)).expect("a cast");
             b.output(v).expect("an output");
             let expr = Arc::new(b.finish().expect("an expression"));
-            let w = Workload::fused(&expr, &[301], [Operand::new(from, &[301]).expect("small")]).expect("a group");
+            let w = Workload::fused(&expr, &[301], [Operand::new(from, &[301]).expect("small")])
+                .expect("a group");
             let data = vec![Memory::random(&w.inputs()[0], &mut Random::new(2))];
             check(&w, &data, &[], 2e-6).unwrap_or_else(|e| panic!("{from} to {to}: {e}"));
         }
@@ -175,7 +186,8 @@ fn long_sums_of_groups_are_shared() {
     b.reduce(ReduceOp::Sum, Axes::NONE, y).expect("a sum");
     b.reduce(ReduceOp::Max, Axes::NONE, x).expect("a maximum");
     let expr = Arc::new(b.finish().expect("an expression"));
-    let w = Workload::fused(&expr, &[50_000], [Operand::new(DType::F32, &[50_000]).expect("small")]).expect("a group");
+    let w = Workload::fused(&expr, &[50_000], [Operand::new(DType::F32, &[50_000]).expect("small")])
+        .expect("a group");
     let compared = check(&w, &plain(&w, 4), &[], 1e-4).unwrap_or_else(|e| panic!("{e}"));
     assert!(compared >= 3);
 }

@@ -32,7 +32,8 @@ fn agree(w: &Workload, seed: u64) -> Result<(), String> {
 #[test]
 fn every_type_is_copied_and_transposed() {
     for d in DType::ALL {
-        for text in ["copy {} 1000", "copy {} 1", "copy {} 0", "transpose {} 37x21", "transpose {} 4x5x6 perm=0,2,1"]
+        for text in
+            ["copy {} 1000", "copy {} 1", "copy {} 0", "transpose {} 37x21", "transpose {} 4x5x6 perm=0,2,1"]
         {
             let w: Workload = text.replace("{}", d.name()).parse().expect("a workload");
             agree(&w, 5).unwrap_or_else(|e| panic!("{e}"));
@@ -43,8 +44,12 @@ fn every_type_is_copied_and_transposed() {
 #[test]
 fn large_matrices_and_batches_are_transposed_in_tiles() {
     let Some(kernels) = &*KERNELS else { return };
-    for text in ["transpose f32 300x211", "transpose f64 130x70", "transpose f32 3x65x67 perm=0,2,1", "transpose f32 9x20x31 perm=2,1,0"]
-    {
+    for text in [
+        "transpose f32 300x211",
+        "transpose f64 130x70",
+        "transpose f32 3x65x67 perm=0,2,1",
+        "transpose f32 9x20x31 perm=2,1,0",
+    ] {
         let w: Workload = text.parse().expect("a workload");
         let tiled = kernels.iter().find(|k| k.name().ends_with("tiled")).expect("such a kernel");
         assert!(tiled.supports(&w).is_ok(), "{text}");

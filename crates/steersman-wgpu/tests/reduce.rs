@@ -146,7 +146,9 @@ fn zeros_of_both_signs_are_one_extreme() {
     for text in ["min f32 8", "max f32 8", "argmin f32 8", "argmax f32 8"] {
         let w: Workload = text.parse().expect("a workload");
         let mut memory = Memory::marked(&w.inputs()[0]);
-        put(&w.inputs()[0], memory.address_mut(), |i| encode(DType::F32, if i % 2 == 0 { -0.0 } else { 0.0 }));
+        put(&w.inputs()[0], memory.address_mut(), |i| {
+            encode(DType::F32, if i % 2 == 0 { -0.0 } else { 0.0 })
+        });
         check(&w, &[memory]).unwrap_or_else(|e| panic!("{e}"));
     }
 }
@@ -178,7 +180,8 @@ fn large_and_small_numbers_neither_overflow_nor_vanish_on_the_way() {
         let Some(kernels) = &*KERNELS else { return };
         let scalar = reference(kernels, &w).expect("a reference");
         let data = [memory];
-        let want: Vec<u64> = run(scalar, &w, Params::SERIAL, &data).expect("a run").elements(w.output()).collect();
+        let want: Vec<u64> =
+            run(scalar, &w, Params::SERIAL, &data).expect("a run").elements(w.output()).collect();
         for k in kernels.iter().filter(|k| k.supports(&w).is_ok()) {
             let got = run(&**k, &w, Params::SERIAL, &data).expect("a run");
             for (e, g) in want.iter().zip(got.elements(w.output())) {

@@ -24,17 +24,22 @@ fn engine() -> Option<(Arc<steersman_wgpu::Gpu>, Arc<Engine>)> {
 /// The adapter's variants of a workload.
 fn variants(engine: &Engine, w: &Workload) -> Vec<Variant> {
     let kernels = engine.registry();
-    let ours = kernels.iter().enumerate().filter(|(_, k)| k.device() == DeviceId(1) && k.handles(w.op()));
+    let ours = kernels.iter().filter(|(_, k)| k.device() == DeviceId(1) && k.handles(w.op()));
     ours.filter(|(_, k)| k.supports(w).is_ok())
-        .flat_map(|(i, k)| k.params(w).into_iter().map(move |params| Variant { kernel: i as _, params }))
+        .flat_map(|(kernel, k)| k.params(w).into_iter().map(move |params| Variant { kernel, params }))
         .collect()
 }
 
 #[test]
 fn every_variant_runs_and_checks() {
     let Some((gpu, engine)) = engine() else { return };
-    for text in ["add f32 1000 1000", "tanh f32 100x10", "sum f32 60x50 axis=1", "matmul f32 20x30 30x40", "transpose f32 20x30"]
-    {
+    for text in [
+        "add f32 1000 1000",
+        "tanh f32 100x10",
+        "sum f32 60x50 axis=1",
+        "matmul f32 20x30 30x40",
+        "transpose f32 20x30",
+    ] {
         let w: Workload = text.parse().expect("a workload");
         let mut rig = GpuRig::new(&gpu, &engine, DeviceId(1), &w).expect("a small workload");
         let all = variants(&engine, &w);

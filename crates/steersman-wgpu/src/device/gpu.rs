@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use steersman_core::{Address, Identity, KernelError, Seconds};
+use steersman_core::{Address, Identity, KernelError, Ran, Seconds};
 
 /// How to open an adapter.
 #[derive(Clone, Debug, Default)]
@@ -168,10 +168,6 @@ impl Gpu {
         &self.limits
     }
 
-    pub(crate) fn compile_time(&self, key: &Key) -> Option<Seconds> {
-        self.pipelines.compile_time(key)
-    }
-
     pub(crate) fn pipeline(
         &self,
         key: &Key,
@@ -186,8 +182,8 @@ impl Gpu {
         self.pool().find(at).ok_or_else(outside)
     }
 
-    /// Enqueues a dispatch.
-    pub(crate) fn launch(&self, launch: &Launch<'_>) -> Result<(), KernelError> {
+    /// Enqueues a dispatch; the first of its pipeline is no measurement.
+    pub(crate) fn launch(&self, launch: &Launch<'_>) -> Result<Ran, KernelError> {
         self.faults.alive()?;
         let mut batch = self.batch();
         guarded(|| {
@@ -195,7 +191,8 @@ impl Gpu {
                 batch.submit(&self.device, &self.queue);
             }
         })?;
-        self.faults.take()
+        self.faults.take()?;
+        Ok(launch.pipeline.ran())
     }
 
     pub(super) fn batch(&self) -> MutexGuard<'_, Batch> {

@@ -6,9 +6,10 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
-use steersman_core::{KernelError, Seconds};
+use steersman_core::{KernelError, Ran, Seconds};
 
 /// What a source is made from, exactly: equal keys are equal sources.
 pub(crate) type Key = SmallVec<[u32; 32]>;
@@ -30,6 +31,18 @@ pub(crate) struct Pipeline {
     /// Bytes of the uniform block.
     pub params: u64,
     pub took: Seconds,
+    used: AtomicBool,
+}
+
+impl Pipeline {
+    /// How a run with it counts: the first had to compile, and says nothing of the next.
+    pub fn ran(&self) -> Ran {
+        if self.used.load(Ordering::Relaxed) || self.used.swap(true, Ordering::Relaxed) {
+            Ran::Clean
+        } else {
+            Ran::Disturbed
+        }
+    }
 }
 
 /// Every pipeline of a device.
@@ -129,12 +142,8 @@ impl Pipelines {
         let mut all = lock(&self.took);
         all.0 += 1;
         all.1 += took;
-        Ok(Pipeline { id: all.0, pipeline, layout, params, took: took.into() })
-    }
-
-    /// How long `key` took to compile; `None` if it was not asked for yet.
-    pub fn compile_time(&self, key: &Key) -> Option<Seconds> {
-        self.known.read().unwrap_or_else(|e| e.into_inner()).get(key).map(|p| p.took)
+        let used = AtomicBool::new(false);
+        Ok(Pipeline { id: all.0, pipeline, layout, params, took: took.into(), used })
     }
 
     /// Pipelines compiled and the time it took.

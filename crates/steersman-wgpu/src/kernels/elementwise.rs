@@ -140,6 +140,6 @@ impl Kernel for Elementwise {
 
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
         let (expr, _) = self.known(w).map_err(|e| KernelError::Failed(e.to_string()))?;
-        run(&self.gpu, w, expr, io, self.wide, cut(p)).map(|()| Ran::Clean)
+        run(&self.gpu, w, expr, io, self.wide, cut(p))
     }
 }

@@ -119,9 +119,7 @@ impl Kernel for Fused {
 
     fn params(&self, w: &Workload) -> ParamList {
         match (self.way, w.expr()) {
-            (Way::Reductions(form), Some(expr)) => {
-                reduce::params(&self.gpu, form, Self::least(w, expr).1)
-            }
+            (Way::Reductions(form), Some(expr)) => reduce::params(&self.gpu, form, Self::least(w, expr).1),
             _ => cuts(&self.gpu, w.dims().iter().product()),
         }
     }
@@ -149,7 +147,7 @@ impl Kernel for Fused {
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
         let Some(expr) = w.expr() else { return Err(KernelError::Failed("not a fused group".into())) };
         match self.way {
-            Way::Arrays { wide } => map::run(&self.gpu, w, expr, io, wide, cut(p))?,
+            Way::Arrays { wide } => map::run(&self.gpu, w, expr, io, wide, cut(p)),
             Way::Reductions(form) => {
                 let outputs = || expr.outputs().iter().enumerate();
                 let reduces = |o: &Output| matches!(o, Output::Reduce { .. });
@@ -158,12 +156,14 @@ impl Kernel for Fused {
                 if expr.outputs().len() > 1 && outputs().any(|(i, o)| reduces(o) && replaced(i)) {
                     return Err(KernelError::Failed("a reduction replaces what others read".into()));
                 }
+                let mut clean = true;
                 for (i, _) in outputs().filter(|(_, o)| reduces(o)) {
-                    reduce::run(&self.gpu, w, expr, i, io, form, reduce::workgroup(p))?;
+                    let ran = reduce::run(&self.gpu, w, expr, i, io, form, reduce::workgroup(p))?;
+                    clean &= ran == Ran::Clean;
                 }
-                map::run(&self.gpu, w, expr, io, false, map::CUTS[0])?;
+                let ran = map::run(&self.gpu, w, expr, io, false, map::CUTS[0])?;
+                Ok(if clean { ran } else { Ran::Disturbed })
             }
         }
-        Ok(Ran::Clean)
     }
 }

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::fmt::Write;
 use std::sync::Arc;
 use steersman_core::expr::{Expr, Output};
-use steersman_core::{Address, DType, Io, KernelError, Workload};
+use steersman_core::{Address, DType, Io, KernelError, Ran, Workload};
 
 /// How the work is cut: invocations of a workgroup, and elements (or fours) each of them does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) fn run(
     io: Io<'_>,
     wide: bool,
     cut: Cut,
-) -> Result<(), KernelError> {
+) -> Result<Ran, KernelError> {
     let arrays = || {
         expr.outputs()
             .iter()
@@ -62,7 +62,7 @@ pub(crate) fn run(
     let operands: SmallVec<[(&steersman_core::Operand, Address); 4]> =
         w.inputs().iter().zip(io.inputs.iter().copied()).chain(arrays()).collect();
     if operands.len() == inputs || w.dims().contains(&0) {
-        return Ok(());
+        return Ok(Ran::Clean);
     }
     let nest = Nest::new(w.dims(), operands.iter().map(|(o, _)| &o.strides[..]));
     let each = operands.iter().enumerate().map(|(k, (o, at))| (*at, o.dtype, k >= inputs));

@@ -111,7 +111,7 @@ impl Kernel for Moves {
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
         let plain = self.plain(w)?;
         let identity = &self.identities[w.dtype().size().trailing_zeros() as usize];
-        map::run(&self.gpu, &plain, identity, io, self.wide, cut(p)).map(|()| Ran::Clean)
+        map::run(&self.gpu, &plain, identity, io, self.wide, cut(p))
     }
 }
 
@@ -261,8 +261,6 @@ impl Kernel for Tiled {
         }
         let most = self.gpu.limits().max_compute_workgroups_per_dimension;
         let groups = [x.div_ceil(side), y.div_ceil(side), batches.min(most)];
-        self.gpu
-            .launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
-            .map(|()| Ran::Clean)
+        self.gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
     }
 }

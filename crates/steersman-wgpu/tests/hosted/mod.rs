@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::memory::Block;
 use steersman_core::{
-    Address, DType, DeviceId, Io, Kernel, KernelError, Memory, NumericClass, Op, Operand, ParamList, Params, Ran,
-    Refusal, Workload,
+    Address, DType, DeviceId, Io, Kernel, KernelError, Memory, NumericClass, Op, Operand, ParamList, Params,
+    Ran, Refusal, Workload,
 };
 use steersman_cpu::{context::Context, host::Host, threads::Team};
 use steersman_wgpu::{DeviceOptions, Found, Gpu, adapters};

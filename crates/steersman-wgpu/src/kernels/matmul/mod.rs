@@ -72,7 +72,9 @@ impl MatMul {
             return Err(Refusal::new("only f32 comes in fours"));
         }
         if cs != 1 || !n.is_multiple_of(4) || !fours(rs) || !batches || b.align_log2 < 4 {
-            return Err(Refusal::new("rows of the second operand must be runs of four, starting at 16 bytes"));
+            return Err(Refusal::new(
+                "rows of the second operand must be runs of four, starting at 16 bytes",
+            ));
         }
         Ok(())
     }
@@ -188,8 +190,7 @@ impl Kernel for MatMul {
         let side = SIDES[usize::from(p.variant).min(SIDES.len() - 1)];
         let shader =
             Shader { form: self.form, dtype: d, side, rank: nest.dims.len(), bound: &bound, words: &words };
-        let mut key: Key =
-            smallvec::smallvec![3, self.form as u32, d as u32, side, nest.dims.len() as u32];
+        let mut key: Key = smallvec::smallvec![3, self.form as u32, d as u32, side, nest.dims.len() as u32];
         key.extend(bound.spots.iter().map(|s| u32::from(s.binding)));
         let pipeline = self.gpu.pipeline(&key, || {
             Ok(Source { text: shader.text(), written: bound.written.clone(), words: shader.names().len() })
@@ -207,8 +208,6 @@ impl Kernel for MatMul {
         let most = self.gpu.limits().max_compute_workgroups_per_dimension;
         let span = self.form.span(side);
         let groups = [(n as u32).div_ceil(span), (m as u32).div_ceil(span), (batch as u32).min(most)];
-        self.gpu
-            .launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
-            .map(|()| Ran::Clean)
+        self.gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
     }
 }

@@ -83,7 +83,13 @@ impl Shader<'_> {
         };
         for (k, name) in [(0, "a"), (1, "b")] {
             let (array, word) = at(k);
-            let load = loaded(self.dtype, word, &array, &format!("at + r * p.{name}_rs + c * p.{name}_cs"), &mut wanted);
+            let load = loaded(
+                self.dtype,
+                word,
+                &array,
+                &format!("at + r * p.{name}_rs + c * p.{name}_cs"),
+                &mut wanted,
+            );
             let (rows, columns) = if k == 0 { ("p.m", "p.k") } else { ("p.k", "p.n") };
             let _ = writeln!(
                 text,
@@ -165,8 +171,14 @@ impl Shader<'_> {
         for i in 0..BLOCK {
             for j in 0..BLOCK {
                 let _ = writeln!(sums, "        var s{i}{j}: {t} = {zero};");
-                let _ = writeln!(adds, "                s{i}{j} += ta[k][l.y + {i}u * {s}u] * tb[k][l.x + {j}u * {s}u];");
-                let _ = writeln!(puts, "        put(cc, r0 + l.y + {i}u * {s}u, c0 + l.x + {j}u * {s}u, s{i}{j});");
+                let _ = writeln!(
+                    adds,
+                    "                s{i}{j} += ta[k][l.y + {i}u * {s}u] * tb[k][l.x + {j}u * {s}u];"
+                );
+                let _ = writeln!(
+                    puts,
+                    "        put(cc, r0 + l.y + {i}u * {s}u, c0 + l.x + {j}u * {s}u, s{i}{j});"
+                );
             }
         }
         let body = format!(
@@ -197,10 +209,8 @@ impl Shader<'_> {
             let _ = writeln!(sums, "        var s{i} = vec4<f32>(0.0);");
             let _ = writeln!(adds, "                s{i} += ta[k][l.y * 4u + {i}u] * row;");
             for j in 0..BLOCK {
-                let _ = writeln!(
-                    puts,
-                    "        put(cc, r0 + l.y * 4u + {i}u, c0 + l.x * 4u + {j}u, s{i}[{j}]);"
-                );
+                let _ =
+                    writeln!(puts, "        put(cc, r0 + l.y * 4u + {i}u, c0 + l.x * 4u + {j}u, s{i}[{j}]);");
             }
         }
         let body = format!(

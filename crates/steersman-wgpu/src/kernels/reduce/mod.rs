@@ -19,12 +19,8 @@ use steersman_core::{
 };
 
 /// Every form with its name.
-pub(crate) const FORMS: [(Form, &str); 4] = [
-    (Form::Each, "each"),
-    (Form::Tree, "tree"),
-    (Form::Subgroup, "subgroup"),
-    (Form::TwoPass, "two-pass"),
-];
+pub(crate) const FORMS: [(Form, &str); 4] =
+    [(Form::Each, "each"), (Form::Tree, "tree"), (Form::Subgroup, "subgroup"), (Form::TwoPass, "two-pass")];
 
 /// Invocations of a workgroup by variant.
 const WORKGROUPS: [u32; 2] = [64, 256];
@@ -65,7 +61,10 @@ pub(crate) fn takes(kind: ReduceOp, d: DType, f64: bool) -> Result<(), Refusal> 
     }
     match shader::state_bytes(kind, d) {
         Some(_) => Ok(()),
-        None => Err(Refusal::new(format!("there is no {} of {d} in WGSL: it has no 64-bit integers", kind.name()))),
+        None => Err(Refusal::new(format!(
+            "there is no {} of {d} in WGSL: it has no 64-bit integers",
+            kind.name()
+        ))),
     }
 }
 
@@ -78,15 +77,15 @@ pub(crate) fn fits(gpu: &Gpu, form: Form, d: DType, outputs: usize, each: usize)
     let turns = match form {
         Form::Each => turns(outputs.div_ceil(groups * smallest), each),
         Form::Tree | Form::Subgroup => turns(outputs.div_ceil(groups), each.div_ceil(smallest)),
-        Form::TwoPass => turns(outputs.div_ceil(groups), each.div_ceil(smallest * shader::chunks(each as u32) as usize)),
+        Form::TwoPass => {
+            turns(outputs.div_ceil(groups), each.div_ceil(smallest * shader::chunks(each as u32) as usize))
+        }
     };
     if turns > gpu.most_turns() {
         return Err(Refusal::new("so many elements a result are more turns than one invocation may take"));
     }
     match form {
-        Form::Subgroup if d == DType::F64 => {
-            Err(Refusal::new("lanes of a subgroup do not exchange f64"))
-        }
+        Form::Subgroup if d == DType::F64 => Err(Refusal::new("lanes of a subgroup do not exchange f64")),
         Form::TwoPass if each < 4096 => Err(Refusal::new("too few elements a result to share it")),
         _ => Ok(()),
     }
@@ -177,6 +176,6 @@ impl Kernel for Reduce {
 
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
         let expr = single::of_op(w.op(), w.dtype()).map_err(|e| KernelError::Failed(e.to_string()))?;
-        run(&self.gpu, w, &expr, 0, io, self.form, workgroup(p)).map(|()| Ran::Clean)
+        run(&self.gpu, w, &expr, 0, io, self.form, workgroup(p))
     }
 }

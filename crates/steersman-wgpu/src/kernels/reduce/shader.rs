@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use std::fmt::Write;
 use std::sync::Arc;
 use steersman_core::expr::{Expr, Output, Step};
-use steersman_core::{DType, Io, KernelError, Memory, ReduceOp, Workload};
+use steersman_core::{DType, Io, KernelError, Memory, Ran, ReduceOp, Workload};
 
 /// Who reduces what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,18 +76,18 @@ pub(crate) fn run(
     io: Io<'_>,
     form: Form,
     workgroup: u32,
-) -> Result<(), KernelError> {
-    let Output::Reduce { axes, .. } = expr.outputs()[index] else { return Ok(()) };
+) -> Result<Ran, KernelError> {
+    let Output::Reduce { axes, .. } = expr.outputs()[index] else { return Ok(Ran::Clean) };
     let result = &w.outputs()[index];
     if result.elements() == 0 {
-        return Ok(());
+        return Ok(Ran::Clean);
     }
     let at = io.outputs().nth(index).unwrap_or(io.output);
     let shape = Shape::new(w, axes, result);
     let types: SmallVec<[DType; 4]> = w.inputs().iter().map(|o| o.dtype).collect();
     let inputs = w.inputs().iter().zip(io.inputs).map(|(o, a)| (*a, o.dtype, false));
     let positions = expr.steps().iter().any(|s| matches!(s, Step::Index(_) | Step::Random { .. }));
-    let launch = |form: Form, stage: Stage, bound: &Bound, outputs: u32| -> Result<(), KernelError> {
+    let launch = |form: Form, stage: Stage, bound: &Bound, outputs: u32| -> Result<Ran, KernelError> {
         let words = words(bound, &types, result.dtype, stage)
             .ok_or_else(|| KernelError::Failed("f64 and other types share a buffer".into()))?;
         let shader = Shader {
@@ -123,10 +123,11 @@ pub(crate) fn run(
     let between = gpu.find(block.address())?;
     let mut bound = Bound::new(gpu, inputs)?;
     bound.add(between.0.clone(), 0, DType::F32, true)?;
-    launch(Form::Tree, Stage::Partial, &bound, shape.outputs)?;
+    let first = launch(Form::Tree, Stage::Partial, &bound, shape.outputs)?;
     let mut bound = Bound::new(gpu, [(at, result.dtype, true)].into_iter())?;
     bound.add(between.0, 0, DType::F32, false)?;
-    launch(Form::Tree, Stage::Join, &bound, shape.outputs)
+    let second = launch(Form::Tree, Stage::Join, &bound, shape.outputs)?;
+    Ok(if first == Ran::Clean { second } else { first })
 }
 
 /// What each buffer is an array of; the states between passes are `Word::Plain` here and named apart.

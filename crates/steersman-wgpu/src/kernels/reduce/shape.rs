@@ -35,7 +35,8 @@ impl Shape {
         };
         let all = || w.inputs().iter().map(|o| &o.strides[..]).chain([&flat[..]]);
         let nest = |reduced: bool| {
-            let mut strides: SmallVec<[SmallVec<[isize; 8]>; 4]> = all().map(|s| pick_strides(s, reduced)).collect();
+            let mut strides: SmallVec<[SmallVec<[isize; 8]>; 4]> =
+                all().map(|s| pick_strides(s, reduced)).collect();
             if !reduced {
                 strides.push(output.strides.iter().copied().collect());
             }

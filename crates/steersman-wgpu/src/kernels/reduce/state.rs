@@ -129,7 +129,11 @@ fn parts(kind: ReduceOp, d: DType) -> Parts {
             // The largest finite number; an infinity cannot be written, and one element is always there.
             identity: if kind == Min { "1.7976931348623157e308lf" } else { "-1.7976931348623157e308lf" },
             lift: text("    return S(x);"),
-            merge: if kind == Min { "    return S(d_min(a.v, b.v));" } else { "    return S(d_max(a.v, b.v));" },
+            merge: if kind == Min {
+                "    return S(d_min(a.v, b.v));"
+            } else {
+                "    return S(d_max(a.v, b.v));"
+            },
             finish: text("    return select(s.v, 0.0lf, s.v == 0.0lf);"),
             result: "f64",
         },
@@ -137,7 +141,11 @@ fn parts(kind: ReduceOp, d: DType) -> Parts {
             fields: ONE,
             identity: if kind == Min { "inf()" } else { "-inf()" },
             lift: text("    return S(x);"),
-            merge: if kind == Min { "    return S(f_min(a.v, b.v));" } else { "    return S(f_max(a.v, b.v));" },
+            merge: if kind == Min {
+                "    return S(f_min(a.v, b.v));"
+            } else {
+                "    return S(f_max(a.v, b.v));"
+            },
             // Zeros are +0 and NaN the usual one, whatever order they came in.
             finish: text(
                 "    let zero = !f_nonzero(s.v);\n    if (is_nan(s.v)) { return nan(); }\n    return from_bits(select(bitcast<u32>(s.v), 0u, zero));",
