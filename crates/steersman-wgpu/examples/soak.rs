@@ -38,7 +38,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let started = Instant::now();
     for i in 0..operations {
         // Mostly small, now and then megabytes.
-        let n = 1 + random.below(1 << (4 + random.below(if i % 50 == 0 { 17 } else { 10 })));
+        let octave = 4 + random.below(if i % 50 == 0 { 17 } else { 10 });
+        let n = 1 + random.below(1 << octave);
         let side = 1 + random.below(64);
         let text = match random.below(6) {
             0 => format!("add f32 {n} {n}"),

@@ -146,7 +146,7 @@ fn a_thousand_dispatches_are_a_few_submissions() {
     gpu.wait().expect("done");
     let after = gpu.counts();
     assert_eq!(after.dispatches - before.dispatches, 1000);
-    assert!(after.submissions - before.submissions <= 5, "{after:?}");
+    assert!(after.submissions - before.submissions <= 10, "{after:?}");
     assert_eq!(floats(&gpu, x.address(), 8), [1000.0; 8]);
 }
 

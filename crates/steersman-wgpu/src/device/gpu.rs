@@ -188,7 +188,7 @@ impl Gpu {
         let mut batch = self.batch();
         guarded(|| {
             if batch.add(&self.device, &self.queue, launch) {
-                batch.submit(&self.device, &self.queue);
+                batch.submit(&self.queue);
             }
         })?;
         self.faults.take()?;

@@ -28,7 +28,10 @@ impl Memory for Gpu {
     }
 
     fn give_back(&self, at: Address, _bytes: usize) {
-        self.pool().give_back(at);
+        let dropped = self.pool().give_back(at);
+        if dropped {
+            self.batch().forget_groups();
+        }
     }
 
     fn upload(&self, from: &[u8], to: Address) -> Result<(), KernelError> {
@@ -61,13 +64,13 @@ impl Memory for Gpu {
         guarded(|| {
             // Writes go before the next submission's work, whatever order they were asked in.
             if batch.touches(held.start) {
-                batch.submit(&self.device, &self.queue);
+                batch.submit(&self.queue);
             }
             for (i, piece) in bytes.chunks(WRITTEN as usize).enumerate() {
                 self.queue.write_buffer(&held.buffer, start + i as u64 * WRITTEN, piece);
                 batch.written += piece.len() as u64;
                 if batch.written >= WRITTEN {
-                    batch.submit(&self.device, &self.queue);
+                    batch.submit(&self.queue);
                     let _ = self.device.poll(wgpu::PollType::Poll);
                 }
             }
@@ -99,7 +102,7 @@ impl Memory for Gpu {
 
     fn wait(&self) -> Result<(), KernelError> {
         self.faults.alive()?;
-        guarded(|| self.batch().submit(&self.device, &self.queue))?;
+        guarded(|| self.batch().submit(&self.queue))?;
         self.finish(None)?;
         self.faults.take()
     }
@@ -201,7 +204,7 @@ impl Gpu {
             let mut batch = self.batch();
             let encoder = batch.encoder(&self.device);
             encoder.copy_buffer_to_buffer(&held.buffer, start, &staging, 0, bytes);
-            batch.submit(&self.device, &self.queue)
+            batch.submit(&self.queue)
         })?;
         self.mapped(&staging, bytes, index, f)?;
         self.staging.keep(staging);
@@ -251,7 +254,7 @@ impl Gpu {
             let encoder = batch.encoder(&self.device);
             encoder.resolve_query_set(&stamps.set, 0..stamps.passes * 2, &resolved, 0);
             encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, bytes);
-            batch.submit(&self.device, &self.queue)
+            batch.submit(&self.queue)
         })?;
         let mut ticks = 0u64;
         self.mapped(&staging, bytes, index, |b| {

@@ -1,7 +1,8 @@
 //! Buffers by size class, each with addresses of its own.
 //!
 //! A buffer given back is kept for the next of its class: what was enqueued before still finds its content,
-//! since the queue keeps order. When the limit is near, buffers that nobody has are let go first.
+//! since the queue keeps order. Buffers that nobody has are half of the limit at most, and are let go first when
+//! it is near.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -90,14 +91,15 @@ impl Pool {
         Ok((Address(held.start), dropped))
     }
 
-    /// Takes a block back.
-    pub fn give_back(&mut self, at: Address) {
-        let Some(want) = self.taken.remove(&at.0) else { return };
+    /// Takes a block back; whether buffers were let go.
+    pub fn give_back(&mut self, at: Address) -> bool {
+        let Some(want) = self.taken.remove(&at.0) else { return false };
         self.in_use -= want;
         if let Some(held) = self.all.get(&at.0) {
             self.kept += want;
             self.free.entry(want).or_default().push(held.clone());
         }
+        self.shed(self.limit / 2)
     }
 
     /// The buffer an address lies in, and how many bytes in.
