@@ -1,11 +1,12 @@
 //! `reduce-each`, `reduce-tree`, `reduce-subgroup`, `reduce-two-pass`: reductions over any axes; and the same
 //! at the end of fused groups.
 
+mod launch;
 mod shader;
 mod shape;
 mod state;
 
-pub(crate) use shader::{Form, run, scratch};
+pub(crate) use launch::{Form, run, scratch};
 
 use super::nest::MOST;
 use super::{cost, single};
@@ -78,7 +79,7 @@ pub(crate) fn fits(gpu: &Gpu, form: Form, d: DType, outputs: usize, each: usize)
         Form::Each => turns(outputs.div_ceil(groups * smallest), each),
         Form::Tree | Form::Subgroup => turns(outputs.div_ceil(groups), each.div_ceil(smallest)),
         Form::TwoPass => {
-            turns(outputs.div_ceil(groups), each.div_ceil(smallest * shader::chunks(each as u32) as usize))
+            turns(outputs.div_ceil(groups), each.div_ceil(smallest * launch::chunks(each as u32) as usize))
         }
     };
     if turns > gpu.most_turns() {

@@ -1,158 +1,31 @@
 //! The generator of reductions: an expression's value at each position, merged over some of the axes.
 
+use super::launch::{Form, Stage, chunks};
 use super::shape::Shape;
 use super::state::{State, state};
-use crate::device::{Gpu, Key, Launch, Source};
+use crate::device::{Key, Source};
 use crate::kernels::bound::Bound;
 use crate::wgsl::{Program, Wanted, Word, loaded, stored, value_type};
 use smallvec::SmallVec;
 use std::fmt::Write;
-use std::sync::Arc;
-use steersman_core::expr::{Expr, Output, Step};
-use steersman_core::{DType, Io, KernelError, Memory, Ran, ReduceOp, Workload};
+use steersman_core::expr::{Expr, Output};
+use steersman_core::{DType, ReduceOp};
 
-/// Who reduces what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Form {
-    /// An invocation each result: many short ones, or columns.
-    Each,
-    /// A workgroup each result, joined through its memory.
-    Tree,
-    /// A workgroup each result, joined through subgroups.
-    Subgroup,
-    /// Several workgroups each result, joined by a second dispatch.
-    TwoPass,
-}
-
-/// What a dispatch of a form does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-enum Stage {
-    Whole,
-    /// Chunks of each result to states.
-    Partial,
-    /// States to results.
-    Join,
-}
-
-struct Shader<'a> {
-    expr: &'a Expr,
-    output: usize,
-    shape: &'a Shape,
-    bound: &'a Bound,
-    words: SmallVec<[Word; 8]>,
+/// One dispatch of a reduction.
+pub(super) struct Shader<'a> {
+    pub expr: &'a Expr,
+    pub output: usize,
+    pub shape: &'a Shape,
+    pub bound: &'a Bound,
+    pub words: SmallVec<[Word; 8]>,
     /// Types of the inputs.
-    types: &'a [DType],
-    result: DType,
-    form: Form,
-    stage: Stage,
-    workgroup: u32,
+    pub types: &'a [DType],
+    pub result: DType,
+    pub form: Form,
+    pub stage: Stage,
+    pub workgroup: u32,
     /// Whether steps ask for the position in the group's shape.
-    positions: bool,
-}
-
-/// Elements of a result that a workgroup of a two-pass reduction takes at least.
-const CHUNK: u32 = 2048;
-/// Workgroups that share a result at most.
-const CHUNKS: u32 = 1024;
-
-/// Chunks of each result in two passes.
-pub(crate) fn chunks(each: u32) -> u32 {
-    each.div_ceil(CHUNK).clamp(1, CHUNKS)
-}
-
-/// Bytes of the states between two passes.
-pub(crate) fn scratch(outputs: usize, each: usize) -> usize {
-    outputs * chunks(each.min(u32::MAX as usize) as u32) as usize * 24
-}
-
-/// Enqueues reduction `index` of `expr`'s outputs.
-pub(crate) fn run(
-    gpu: &Arc<Gpu>,
-    w: &Workload,
-    expr: &Expr,
-    index: usize,
-    io: Io<'_>,
-    form: Form,
-    workgroup: u32,
-) -> Result<Ran, KernelError> {
-    let Output::Reduce { axes, .. } = expr.outputs()[index] else { return Ok(Ran::Clean) };
-    let result = &w.outputs()[index];
-    if result.elements() == 0 {
-        return Ok(Ran::Clean);
-    }
-    let at = io.outputs().nth(index).unwrap_or(io.output);
-    let shape = Shape::new(w, axes, result);
-    let types: SmallVec<[DType; 4]> = w.inputs().iter().map(|o| o.dtype).collect();
-    let inputs = w.inputs().iter().zip(io.inputs).map(|(o, a)| (*a, o.dtype, false));
-    let positions = expr.steps().iter().any(|s| matches!(s, Step::Index(_) | Step::Random { .. }));
-    let launch = |form: Form, stage: Stage, bound: &Bound, outputs: u32| -> Result<Ran, KernelError> {
-        let words = words(bound, &types, result.dtype, stage)
-            .ok_or_else(|| KernelError::Failed("f64 and other types share a buffer".into()))?;
-        let shader = Shader {
-            expr,
-            output: index,
-            shape: &shape,
-            bound,
-            words,
-            types: &types,
-            result: result.dtype,
-            form,
-            stage,
-            workgroup,
-            positions,
-        };
-        let pipeline = gpu.pipeline(&shader.key(), || shader.source())?;
-        let most = gpu.limits().max_compute_workgroups_per_dimension;
-        let per = if form == Form::Each { workgroup } else { 1 };
-        let groups = match stage {
-            Stage::Partial => [outputs.clamp(1, most), chunks(shape.each), 1],
-            _ => [outputs.div_ceil(per).clamp(1, most), 1, 1],
-        };
-        let params = shader.params(io.scalars);
-        gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
-    };
-    if form != Form::TwoPass || chunks(shape.each) == 1 {
-        let form = if form == Form::TwoPass { Form::Tree } else { form };
-        let bound = Bound::new(gpu, inputs.chain([(at, result.dtype, true)]))?;
-        return launch(form, Stage::Whole, &bound, shape.outputs);
-    }
-    let bytes = scratch(shape.outputs as usize, shape.each as usize);
-    let block = gpu.clone().take(bytes).map_err(|e| KernelError::Failed(e.to_string()))?;
-    let between = gpu.find(block.address())?;
-    let mut bound = Bound::new(gpu, inputs)?;
-    bound.add(between.0.clone(), 0, DType::F32, true)?;
-    let first = launch(Form::Tree, Stage::Partial, &bound, shape.outputs)?;
-    let mut bound = Bound::new(gpu, [(at, result.dtype, true)].into_iter())?;
-    bound.add(between.0, 0, DType::F32, false)?;
-    let second = launch(Form::Tree, Stage::Join, &bound, shape.outputs)?;
-    Ok(if first == Ran::Clean { second } else { first })
-}
-
-/// What each buffer is an array of; the states between passes are `Word::Plain` here and named apart.
-fn words(bound: &Bound, types: &[DType], result: DType, stage: Stage) -> Option<SmallVec<[Word; 8]>> {
-    let of = |d: DType, written: bool| match d {
-        DType::F64 => Word::Double,
-        _ if written && d.size() < 4 => Word::Atomic,
-        _ => Word::Plain,
-    };
-    let list: SmallVec<[Word; 8]> = match stage {
-        Stage::Whole => types.iter().map(|d| of(*d, false)).chain([of(result, true)]).collect(),
-        Stage::Partial => types.iter().map(|d| of(*d, false)).chain([Word::Plain]).collect(),
-        Stage::Join => smallvec::smallvec![of(result, true), Word::Plain],
-    };
-    let mut words: SmallVec<[Option<Word>; 8]> = SmallVec::from_elem(None, bound.buffers.len());
-    for (spot, word) in bound.spots.iter().zip(list) {
-        let known = &mut words[spot.binding as usize];
-        *known = match (*known, word) {
-            (None, w) => Some(w),
-            (Some(a), b) if a == b => Some(a),
-            (Some(Word::Plain), Word::Atomic) | (Some(Word::Atomic), Word::Plain) => Some(Word::Atomic),
-            _ => return None,
-        };
-    }
-    Some(words.into_iter().map(|w| w.unwrap_or(Word::Plain)).collect())
+    pub positions: bool,
 }
 
 impl Shader<'_> {
@@ -164,7 +37,7 @@ impl Shader<'_> {
         }
     }
 
-    fn key(&self) -> Key {
+    pub fn key(&self) -> Key {
         let hash = self.expr.hash64();
         let mut key: Key = smallvec::smallvec![
             1,
@@ -186,7 +59,7 @@ impl Shader<'_> {
         self.types.len() + usize::from(self.positions)
     }
 
-    fn params(&self, scalars: &[u64]) -> SmallVec<[u32; 32]> {
+    pub fn params(&self, scalars: &[u64]) -> SmallVec<[u32; 32]> {
         let (kept, reduced) = (&self.shape.kept, &self.shape.reduced);
         let n = chunks(self.shape.each);
         let mut p: SmallVec<[u32; 32]> =
@@ -216,7 +89,7 @@ impl Shader<'_> {
         (format!("struct P {{\n{fields}}}\n@group(0) @binding(0) var<uniform> p: P;\n"), names.len())
     }
 
-    fn source(&self) -> Result<Source, String> {
+    pub fn source(&self) -> Result<Source, String> {
         let mut wanted = Wanted::default();
         let (kind, d) = self.kind();
         let State { text: state, fields, .. } =
@@ -253,22 +126,19 @@ impl Shader<'_> {
         Ok(Source { text, written: self.bound.written.clone(), words })
     }
 
-    /// `base` of a result and `value` at a position of it.
+    /// `base` of a result and `value` at a position of it. Variances are of what the first element leaves: a mean
+    /// far from zero would take their digits.
     fn elements(&self, wanted: &mut Wanted) -> Result<String, String> {
         let program = Program::of(self.expr)?;
         wanted.merge(program.wanted);
+        let (kind, d) = self.kind();
+        let pivot = matches!(kind, ReduceOp::Var | ReduceOp::Std) && d != DType::F64;
         let (kept, reduced) = (self.shape.kept.dims.len(), self.shape.reduced.dims.len());
         let mut text = String::from("struct B {\n");
         for k in 0..self.walked() {
             let _ = writeln!(text, "    e{k}: u32,");
         }
-        text += "}\nfn base(o: u32) -> B {\n";
-        text += &coordinates("o", "dk", kept);
-        let offset = |k: usize| if k < self.types.len() { format!("p.o{k}") } else { "0u".into() };
-        let list: Vec<String> = (0..self.walked())
-            .map(|k| (0..kept).fold(offset(k), |t, j| format!("{t} + c{j} * p.k{j}_{k}")))
-            .collect();
-        let _ = writeln!(text, "    return B({});\n}}\nfn value(b: B, r: u32) -> S {{", list.join(", "));
+        let _ = writeln!(text, "    pivot: f32,\n}}\nfn element(b: B, r: u32) -> {} {{", value_type(d));
         text += &coordinates("r", "dr", reduced);
         for k in 0..self.walked() {
             let at = (0..reduced).fold(format!("b.e{k}"), |t, j| format!("{t} + c{j} * p.r{j}_{k}"));
@@ -286,7 +156,20 @@ impl Shader<'_> {
             }
         }
         let value = self.expr.outputs()[self.output].value().index();
-        let _ = writeln!(text, "{}    return lift(v{value}, r);\n}}", program.body);
+        let _ = writeln!(text, "{}    return v{value};\n}}\nfn base(o: u32) -> B {{", program.body);
+        text += &coordinates("o", "dk", kept);
+        let offset = |k: usize| if k < self.types.len() { format!("p.o{k}") } else { "0u".into() };
+        let mut list: Vec<String> = (0..self.walked())
+            .map(|k| (0..kept).fold(offset(k), |t, j| format!("{t} + c{j} * p.k{j}_{k}")))
+            .collect();
+        list.push("0.0".into());
+        let _ = writeln!(text, "    var b = B({});", list.join(", "));
+        if pivot {
+            text += "    if (p.each > 0u) {\n        let first = element(b, 0u);\n        if (!is_nan(first) && !is_inf(first)) { b.pivot = first; }\n    }\n";
+        }
+        let lifted = if pivot { "element(b, r) - b.pivot" } else { "element(b, r)" };
+        let _ =
+            writeln!(text, "    return b;\n}}\nfn value(b: B, r: u32) -> S {{ return lift({lifted}, r); }}");
         Ok(text)
     }
 
