@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use steersman_core::units::si;
 use steersman_core::{DeviceId, Io, Kernel, KernelError, Memory, Params, Workload};
 use steersman_wgpu::{DeviceOptions, Gpu, adapters};
 
@@ -77,9 +78,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("submissions of 1000    {:>10}", gpu.counts().submissions - before);
 
     let probed = gpu.probe(Duration::from_secs(5))?;
-    println!("launch and wait        {:>10.2?}", probed.machine.handoff);
-    println!("bandwidth              {:>10.2?}", probed.machine.levels.first().map(|l| &l.copy));
-    println!("peak                   {:>10.2?}", probed.machine.peak_f32);
+    let rate = |r: Option<f64>, unit: &str| r.map_or("unknown".into(), |r| si(r, unit));
+    let bandwidth = probed.machine.levels.first().and_then(|l| l.copy.first().copied());
+    println!("launch and wait, best  {:>10}", rate(probed.machine.handoff.map(|s| s * 1e6), "µs"));
+    println!("bandwidth              {:>10}", rate(bandwidth, "B/s"));
+    println!(
+        "peak                   {:>10}",
+        rate(probed.machine.peak_f32.values().next().copied(), "flop/s")
+    );
     for (name, samples) in [("upload", &probed.link.upload), ("download", &probed.link.download)] {
         for (bytes, seconds) in samples {
             println!("{name:<10} {bytes:>9} B  {seconds}");

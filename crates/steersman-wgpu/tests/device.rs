@@ -51,6 +51,16 @@ fn adapters_say_what_they_are() {
 }
 
 #[test]
+fn two_devices_of_a_family_can_be_told_apart() {
+    fn shared<T: Send + Sync + 'static>(_: &T) {}
+    let Some(gpu) = gpu() else { return };
+    shared(&gpu);
+    let names = |all: Vec<Arc<dyn Kernel>>| -> Vec<String> { all.iter().map(|k| k.name().into()).collect() };
+    let (one, two) = (names(gpu.kernels(DeviceId(1))), names(gpu.kernels_as(DeviceId(2), "second")));
+    assert!(one.len() == two.len() && two.iter().all(|n| n.starts_with("second/") && !one.contains(n)));
+}
+
+#[test]
 fn blocks_are_counted_reused_and_limited() {
     let Some(gpu) = limited(1 << 20) else { return };
     let a = gpu.clone().take(300_000).expect("fits");
@@ -148,6 +158,32 @@ fn a_thousand_dispatches_are_a_few_submissions() {
     assert_eq!(after.dispatches - before.dispatches, 1000);
     assert!(after.submissions - before.submissions <= 10, "{after:?}");
     assert_eq!(floats(&gpu, x.address(), 8), [1000.0; 8]);
+}
+
+#[test]
+fn dependent_products_on_the_device_move_nothing() {
+    let Some(gpu) = limited(1 << 24) else { return };
+    let product = kernel(&gpu, "matmul-tiled");
+    let w: Workload = "matmul f32 16x16 16x16".parse().expect("a workload");
+    let unit: Vec<f32> = (0..256).map(|i| if i % 17 == 0 { 2.0 } else { 0.0 }).collect();
+    let x = filled(&gpu, &unit);
+    let results: Vec<Block> = (0..3).map(|_| gpu.clone().take(1024).expect("a block")).collect();
+    let before = gpu.counts();
+    for i in 0..3 {
+        let left = if i == 0 { &x } else { &results[i - 1] };
+        let inputs = [left.address(), x.address()];
+        // SAFETY: the blocks hold matrices of this shape.
+        unsafe { product.run(&w, Params::SERIAL, Io::new(&inputs, results[i].address())) }.expect("a run");
+    }
+    gpu.wait().expect("done");
+    let after = gpu.counts();
+    assert_eq!((after.uploaded, after.downloaded), (before.uploaded, before.downloaded));
+    assert_eq!(floats(&gpu, results[2].address(), 18), {
+        let mut want = [0.0; 18];
+        (want[0], want[17]) = (16.0, 16.0);
+        want
+    });
+    assert_eq!(gpu.counts().downloaded, before.downloaded + 72);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::staging::Staging;
 use crate::device::pipeline::Pipeline;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use steersman_core::{Address, Identity, KernelError, Ran, Seconds};
@@ -51,6 +52,10 @@ pub struct Counts {
     pub dispatches: u64,
     /// Submissions to the queue.
     pub submissions: u64,
+    /// Bytes copied from the host.
+    pub uploaded: u64,
+    /// Bytes copied to the host.
+    pub downloaded: u64,
     /// Pipelines compiled.
     pub compiled: u64,
     /// Time compiling took.
@@ -67,6 +72,8 @@ pub struct Gpu {
     pub(super) pool: Mutex<Pool>,
     pub(super) batch: Mutex<Batch>,
     pub(super) staging: Staging,
+    pub(super) uploaded: AtomicU64,
+    pub(super) downloaded: AtomicU64,
     pipelines: Pipelines,
     identity: Identity,
     software: bool,
@@ -97,6 +104,8 @@ impl Gpu {
             pool: Mutex::new(Pool::new(limit, largest)),
             batch: Mutex::new(Batch::new(&device)),
             staging: Staging::default(),
+            uploaded: AtomicU64::new(0),
+            downloaded: AtomicU64::new(0),
             pipelines: Pipelines::new(&device, options.pipeline_cache),
             identity: found.identity.clone(),
             software: found.software,
@@ -130,7 +139,15 @@ impl Gpu {
         let (compiled, compiling) = self.pipelines.compiled();
         let batch = self.batch();
         let held = self.pool().held();
-        Counts { dispatches: batch.dispatches, submissions: batch.submissions, compiled, compiling, held }
+        Counts {
+            dispatches: batch.dispatches,
+            submissions: batch.submissions,
+            uploaded: self.uploaded.load(Ordering::Relaxed),
+            downloaded: self.downloaded.load(Ordering::Relaxed),
+            compiled,
+            compiling,
+            held,
+        }
     }
 
     /// Why it is gone, if it is.

@@ -5,6 +5,7 @@ use super::gpu::{Gpu, guarded};
 use super::pool::Held;
 use super::staging::PIECE;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use steersman_core::memory::{Block, Memory, MemoryError};
 use steersman_core::{Address, KernelError, Ran, Seconds};
@@ -76,6 +77,7 @@ impl Memory for Gpu {
             }
         })?;
         drop(batch);
+        self.uploaded.fetch_add(from.len() as u64, Ordering::Relaxed);
         self.faults.take()
     }
 
@@ -97,6 +99,7 @@ impl Memory for Gpu {
             })?;
             done += n;
         }
+        self.downloaded.fetch_add(to.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 

@@ -45,6 +45,9 @@ impl Pipeline {
     }
 }
 
+/// Pipelines kept at most: programs that make new expressions without end must not fill memory with them.
+const MOST: usize = 4096;
+
 /// Every pipeline of a device.
 pub(super) struct Pipelines {
     known: RwLock<HashMap<Key, Arc<Pipeline>>>,
@@ -88,6 +91,9 @@ impl Pipelines {
         match made {
             Ok(p) => {
                 let mut known = self.known.write().unwrap_or_else(|e| e.into_inner());
+                if known.len() >= MOST {
+                    known.clear();
+                }
                 Ok(known.entry(key.clone()).or_insert_with(|| Arc::new(p)).clone())
             }
             Err(why) => {

@@ -27,7 +27,7 @@ struct Elementwise {
 }
 
 /// Both kernels.
-pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId) -> Vec<Arc<dyn Kernel>> {
+pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
     let ops = UnaryOp::ALL.iter().map(|&u| Op::Unary(u));
     let ops = ops.chain(BinaryOp::ALL.iter().map(|&b| Op::Binary(b)));
     let ops = ops.chain(TernaryOp::ALL.iter().map(|&t| Op::Ternary(t)));
@@ -40,9 +40,8 @@ pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId) -> Vec<Arc<dyn Kernel>> 
         })
         .collect();
     let known = Arc::new(known);
-    let family = &gpu.identity().family;
     let kernel = |name: &str, wide: bool| -> Arc<dyn Kernel> {
-        let name = format!("{family}/{name}");
+        let name = format!("{prefix}/{name}");
         Arc::new(Elementwise { gpu: gpu.clone(), device, name, wide, known: Arc::clone(&known) })
     };
     vec![kernel("map", false), kernel("map-vec4", true)]

@@ -39,10 +39,9 @@ struct Note {
 /// Whose notes they are: any number that no other kernel uses.
 const OWNER: u64 = 0x7767_7075;
 
-pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId) -> Vec<Arc<dyn Kernel>> {
-    let family = &gpu.identity().family;
+pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
     let kernel = |name: String, way: Way| -> Arc<dyn Kernel> {
-        Arc::new(Fused { gpu: gpu.clone(), device, name: format!("{family}/fused{name}"), way })
+        Arc::new(Fused { gpu: gpu.clone(), device, name: format!("{prefix}/fused{name}"), way })
     };
     let mut all = vec![
         kernel(String::new(), Way::Arrays { wide: false }),

@@ -33,17 +33,16 @@ fn bits(d: DType) -> DType {
 }
 
 /// Every kernel for moves.
-pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId) -> Vec<Arc<dyn Kernel>> {
+pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
     let identity = |d: DType| single::of_op(Op::Copy, d).ok();
     let made = [DType::U8, DType::BF16, DType::I32, DType::I64].map(identity);
     let [Some(a), Some(b), Some(c), Some(d)] = made else { return Vec::new() };
     let identities = Arc::new([a, b, c, d]);
-    let family = &gpu.identity().family;
     let copy = |name: &str, wide: bool| -> Arc<dyn Kernel> {
-        let name = format!("{family}/{name}");
+        let name = format!("{prefix}/{name}");
         Arc::new(Moves { gpu: gpu.clone(), device, name, wide, identities: Arc::clone(&identities) })
     };
-    let tiled = Tiled { gpu: gpu.clone(), device, name: format!("{family}/transpose-tiled") };
+    let tiled = Tiled { gpu: gpu.clone(), device, name: format!("{prefix}/transpose-tiled") };
     vec![copy("copy", false), copy("copy-vec4", true), Arc::new(tiled)]
 }
 

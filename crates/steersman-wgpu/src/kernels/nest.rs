@@ -58,6 +58,8 @@ impl Nest {
     pub fn path(&self, k: usize) -> Path {
         let s = &self.strides[k];
         match s.as_slice() {
+            // One element: whichever way, so the way that shares its shader with larger arrays.
+            [] => Path::Flat,
             _ if s.iter().all(|&s| s == 0) => Path::Fixed,
             [1] => Path::Flat,
             _ => Path::Strided,

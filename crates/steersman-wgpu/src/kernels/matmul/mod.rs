@@ -30,16 +30,15 @@ struct MatMul {
 const SIDES: [u32; 2] = [8, 16];
 
 /// Every kernel for products.
-pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId) -> Vec<Arc<dyn Kernel>> {
-    let family = &gpu.identity().family;
+pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
     let forms =
         [(Form::Naive, "naive"), (Form::Tiled, "tiled"), (Form::Blocked, "blocked"), (Form::Vec4, "vec4")];
     let mut all: Vec<Arc<dyn Kernel>> = Vec::new();
     for (form, name) in forms {
-        let name = format!("{family}/matmul-{name}");
+        let name = format!("{prefix}/matmul-{name}");
         all.push(Arc::new(MatMul { gpu: gpu.clone(), device, name, form }));
     }
-    all.push(Arc::new(rows::Rows::new(gpu, device)));
+    all.push(Arc::new(rows::Rows::new(gpu, device, prefix)));
     all
 }
 

@@ -21,9 +21,8 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub fn new(gpu: &Arc<Gpu>, device: DeviceId) -> Rows {
-        let name = format!("{}/matmul-rows", gpu.identity().family);
-        Rows { gpu: gpu.clone(), device, name }
+    pub fn new(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Rows {
+        Rows { gpu: gpu.clone(), device, name: format!("{prefix}/matmul-rows") }
     }
 
     /// The product as a fused group over `[.., m, n, k]`, summed over the last axis.

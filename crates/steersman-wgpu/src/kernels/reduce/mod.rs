@@ -36,14 +36,13 @@ struct Reduce {
 }
 
 /// Every kernel this device can run.
-pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId) -> Vec<Arc<dyn Kernel>> {
+pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
     let all = ReduceOp::ALL.iter().flat_map(|k| DType::ALL.map(|d| (*k, d)));
     let refused = all.filter_map(|(k, d)| Some(((k, d), takes(k, d, gpu.can().f64).err()?))).collect();
     let refused = Arc::new(refused);
-    let family = &gpu.identity().family;
     forms(gpu)
         .map(|(form, name)| -> Arc<dyn Kernel> {
-            let name = format!("{family}/reduce-{name}");
+            let name = format!("{prefix}/reduce-{name}");
             Arc::new(Reduce { gpu: gpu.clone(), device, name, form, refused: Arc::clone(&refused) })
         })
         .collect()
