@@ -26,6 +26,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Kernels
+//!
+//! Names start with the backend: `vulkan/map`.
+//!
+//! | ops | kernels |
+//! |---|---|
+//! | element-wise | `map`, `map-vec4` |
+//! | reductions | `reduce-each`, `reduce-tree`, `reduce-subgroup`, `reduce-two-pass` |
+//! | copy, transpose | `copy`, `copy-vec4`, `transpose-tiled` |
+//! | matrix products | `matmul-naive`, `-tiled`, `-blocked`, `-vec4`, `-rows` |
+//! | fused groups | `fused`, `fused-vec4`; with reductions `fused-each`, `-tree`, `-subgroup`, `-two-pass` |
+//!
+//! Their `variant` is the workgroup's size, elements each invocation does, or a tile's side, of those the adapter
+//! takes. A run that had to compile says [`Ran::Disturbed`](steersman_core::Ran): it is no measurement.
+//!
+//! # Numbers
+//!
+//! f32, i32, u8, bool, f16 and bf16 (both computed in f32) are taken everywhere; f64 where the adapter computes in
+//! it, but for functions beyond roots, `rem` and scalars of groups; i64 is moved, chosen and summed to, not
+//! computed with. What is not taken is refused with the reason. NaN, infinities, signed zeros and integer
+//! division are those of the CPU's reference; functions are written out, within 5 units in the last place (tan and
+//! gelu 9, pow 12), since those of the language may be off by thousands. An adapter may flush subnormal results
+//! of arithmetic, so that arithmetic in floats is never called exact.
+//!
 //! The rooms: `device` (adapter, memory, batches, pipelines), `wgsl` (sources: element types, functions, the
 //! steps of expressions), `kernels` (one file each way of doing things).
 

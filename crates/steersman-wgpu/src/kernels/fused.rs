@@ -5,7 +5,7 @@ use super::elementwise::{addressable, cut, cuts, in_fours};
 use super::reduce::{self, Form};
 use super::{cost, map, single};
 use crate::device::Gpu;
-use crate::wgsl::computable;
+use crate::wgsl::{computable, turns};
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::expr::{Expr, Output};
@@ -34,6 +34,8 @@ struct Note {
     computable: Result<(), Refusal>,
     class: NumericClass,
     reduces: bool,
+    /// Turns of loops an element takes.
+    turns: usize,
 }
 
 /// Whose notes they are: any number that no other kernel uses.
@@ -58,6 +60,7 @@ impl Fused {
             computable: computable(expr, f64).and_then(|()| reducible(expr, f64)),
             class: single::class(expr),
             reduces: expr.outputs().iter().any(|o| matches!(o, Output::Reduce { .. })),
+            turns: turns(expr),
         })
     }
 
@@ -104,14 +107,18 @@ impl Kernel for Fused {
         if w.inputs().len() + w.outputs().len() + 1 > most {
             return Err(Refusal::new(format!("a dispatch sees at most {most} buffers")));
         }
+        // Offsets, dimensions and strides of each operand, scalars in two words.
+        let words = (w.inputs().len() + w.outputs().len()) * 9 + 32 + 2 * expr.scalars().len();
+        if words * 4 > self.gpu.limits().max_uniform_buffer_binding_size.min(1 << 16) as usize {
+            return Err(Refusal::new("it has more scalars than a dispatch is told"));
+        }
         match self.way {
             Way::Arrays { .. } if note.reduces => Err(Refusal::new("it does not reduce")),
             Way::Arrays { wide: true } => in_fours(w),
             Way::Arrays { wide: false } => Ok(()),
             Way::Reductions(_) if !note.reduces => Err(Refusal::new("there is nothing to reduce")),
             Way::Reductions(form) => {
-                let (outputs, each) = Self::least(w, expr);
-                reduce::fits(&self.gpu, form, expr.dtype(), outputs, each)
+                reduce::fits(&self.gpu, form, expr.dtype(), Self::least(w, expr), note.turns)
             }
         }
     }

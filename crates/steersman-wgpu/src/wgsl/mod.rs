@@ -11,4 +11,4 @@ mod steps;
 
 pub(crate) use element::{Word, bits, loaded, stored, value_type};
 pub(crate) use library::{Library, Wanted};
-pub(crate) use steps::{Program, computable};
+pub(crate) use steps::{Program, computable, turns};

@@ -5,7 +5,7 @@ use super::functions;
 use super::library::{Library, Wanted};
 use std::fmt::Write;
 use steersman_core::expr::{Dist, Expr, Step, Value};
-use steersman_core::{DType, Refusal, TernaryOp};
+use steersman_core::{BinaryOp, DType, Refusal, TernaryOp};
 
 /// The steps of an expression as the body of a function of the operands.
 pub(crate) struct Program {
@@ -52,6 +52,13 @@ pub(crate) fn computable(expr: &Expr, f64: bool) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// Turns of loops that one element may take in all steps: remainders go bit by bit.
+pub(crate) fn turns(expr: &Expr) -> usize {
+    let remainder =
+        |s: &&Step| matches!(**s, Step::Binary(BinaryOp::Rem, a, _) if expr.dtype_of(a).is_float());
+    1 + 280 * expr.steps().iter().filter(remainder).count()
 }
 
 impl Program {

@@ -87,7 +87,7 @@ impl Kernel for Rows {
         if all.is_none_or(|all| all >= MOST) {
             return Err(Refusal::new("positions in a shader have 31 bits"));
         }
-        reduce::fits(&self.gpu, Form::Tree, w.dtype(), batch * m * n, k)
+        reduce::fits(&self.gpu, Form::Tree, w.dtype(), (batch * m * n, k), 1)
     }
 
     fn params(&self, w: &Workload) -> ParamList {

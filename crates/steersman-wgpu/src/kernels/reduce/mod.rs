@@ -68,12 +68,18 @@ pub(crate) fn takes(kind: ReduceOp, d: DType, f64: bool) -> Result<(), Refusal> 
     }
 }
 
-/// What a form does not take of `outputs` results of `each` elements of `d`.
-pub(crate) fn fits(gpu: &Gpu, form: Form, d: DType, outputs: usize, each: usize) -> Result<(), Refusal> {
+/// What a form does not take of `outputs` results of `each` elements of `d`, of which each takes so many turns.
+pub(crate) fn fits(
+    gpu: &Gpu,
+    form: Form,
+    d: DType,
+    (outputs, each): (usize, usize),
+    element: usize,
+) -> Result<(), Refusal> {
     let groups = gpu.limits().max_compute_workgroups_per_dimension as usize;
     let smallest = WORKGROUPS[0] as usize;
     // A turn each element, one more each block of 32, and a few to join.
-    let turns = |results: usize, elements: usize| results * (elements + elements / 32 + 16);
+    let turns = |results: usize, elements: usize| results * (elements * element + elements / 32 + 16);
     let turns = match form {
         Form::Each => turns(outputs.div_ceil(groups * smallest), each),
         Form::Tree | Form::Subgroup => turns(outputs.div_ceil(groups), each.div_ceil(smallest)),
@@ -159,7 +165,7 @@ impl Kernel for Reduce {
         if w.inputs()[0].elements() >= MOST {
             return Err(Refusal::new("positions in a shader have 31 bits"));
         }
-        fits(&self.gpu, self.form, w.dtype(), w.output().elements(), Self::each(w))
+        fits(&self.gpu, self.form, w.dtype(), (w.output().elements(), Self::each(w)), 1)
     }
 
     fn params(&self, w: &Workload) -> ParamList {

@@ -1,12 +1,20 @@
 // Philox 4x32-10: four words of a key and a counter.
+fn philox_round(x: vec4<u32>, k: vec2<u32>) -> vec4<u32> {
+    return vec4<u32>(mul_high(x.z, 0xcd9e8d57u) ^ x.y ^ k.x, x.z * 0xcd9e8d57u, mul_high(x.x, 0xd2511f53u) ^ x.w ^ k.y, x.x * 0xd2511f53u);
+}
+// Written out: turns of loops are counted by some drivers.
 fn philox(key: vec2<u32>, counter: u32) -> vec4<u32> {
-    var x = vec4<u32>(counter, 0u, 0u, 0u);
-    var k = key;
-    for (var round = 0u; round < 10u; round += 1u) {
-        x = vec4<u32>(mul_high(x.z, 0xcd9e8d57u) ^ x.y ^ k.x, x.z * 0xcd9e8d57u, mul_high(x.x, 0xd2511f53u) ^ x.w ^ k.y, x.x * 0xd2511f53u);
-        k = k + vec2<u32>(0x9e3779b9u, 0xbb67ae85u);
-    }
-    return x;
+    let step = vec2<u32>(0x9e3779b9u, 0xbb67ae85u);
+    var x = philox_round(vec4<u32>(counter, 0u, 0u, 0u), key);
+    x = philox_round(x, key + step);
+    x = philox_round(x, key + step * 2u);
+    x = philox_round(x, key + step * 3u);
+    x = philox_round(x, key + step * 4u);
+    x = philox_round(x, key + step * 5u);
+    x = philox_round(x, key + step * 6u);
+    x = philox_round(x, key + step * 7u);
+    x = philox_round(x, key + step * 8u);
+    return philox_round(x, key + step * 9u);
 }
 // Element i is word i / 16 % 4 of block i / 64 * 16 + i % 16.
 fn random_words(key: vec2<u32>, i: u32) -> vec4<u32> { return philox(key, (i / 64u) * 16u + i % 16u); }
