@@ -62,7 +62,9 @@ fn check(w: &Workload, seed: u64) -> Result<usize, String> {
             compared += 1;
             for (i, (g, (e, terms))) in got.elements(w.output()).zip(&want).enumerate() {
                 let g = value(w.dtype(), g);
-                if (g - e).abs() > inside * (k + 2.0) * terms + unit * e.abs() {
+                // Neighbours below the normal halves are so far apart.
+                let least = if w.dtype() == DType::F16 { 6e-8 } else { 0.0 };
+                if (g - e).abs() > inside * (k + 2.0) * terms + unit * e.abs() + least {
                     return Err(format!("{} {p} on {w}, element {i}: {g:e} is not {e:e}", kernel.name()));
                 }
             }
