@@ -1,0 +1,250 @@
+//! An adapter opened.
+
+use super::adapter::{Found, ready};
+use super::batch::{Batch, Launch};
+use super::fault::Faults;
+use super::pipeline::{Key, Pipelines, Source};
+use super::pool::{Held, Pool};
+use super::staging::Staging;
+use crate::device::pipeline::Pipeline;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use steersman_core::{Address, Identity, KernelError, Ran, Seconds};
+
+/// How to open an adapter.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceOptions {
+    /// The most bytes its memory may take, kept blocks included. `None`: 1 GiB for adapters that share the
+    /// host's memory, 4 GiB for others (what a part has, `wgpu` cannot tell; the driver still says no earlier).
+    pub memory_limit: Option<usize>,
+    /// Where compiled pipelines are kept between processes, if the driver can.
+    pub pipeline_cache: Option<PathBuf>,
+}
+
+/// Why an adapter could not be opened.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{part} could not be opened: {why}")]
+pub struct OpenError {
+    /// The adapter.
+    pub part: String,
+    /// What its driver said.
+    pub why: String,
+}
+
+/// What an open adapter can do beyond the ordinary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Can {
+    /// Arithmetic in f64.
+    pub f64: bool,
+    /// Operations across the lanes of a subgroup.
+    pub subgroup: bool,
+    /// A clock of its own.
+    pub timestamps: bool,
+}
+
+/// What a device has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Dispatches enqueued.
+    pub dispatches: u64,
+    /// Submissions to the queue.
+    pub submissions: u64,
+    /// Bytes copied from the host.
+    pub uploaded: u64,
+    /// Bytes copied to the host.
+    pub downloaded: u64,
+    /// Pipelines compiled.
+    pub compiled: u64,
+    /// Time compiling took.
+    pub compiling: Duration,
+    /// Bytes of buffers there are, taken or kept for reuse.
+    pub held: u64,
+}
+
+/// An open adapter. Everything on it can be called from any thread.
+pub struct Gpu {
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
+    pub(super) faults: Arc<Faults>,
+    pub(super) pool: Mutex<Pool>,
+    pub(super) batch: Mutex<Batch>,
+    pub(super) staging: Staging,
+    pub(super) uploaded: AtomicU64,
+    pub(super) downloaded: AtomicU64,
+    pipelines: Pipelines,
+    identity: Identity,
+    software: bool,
+    can: Can,
+    limits: wgpu::Limits,
+}
+
+impl Gpu {
+    /// Opens an adapter. Takes tens of milliseconds: not for a caller's first call to wait on.
+    pub fn open(found: &Found, options: DeviceOptions) -> Result<Arc<Gpu>, OpenError> {
+        let fail = |why: String| OpenError { part: found.identity.part.clone(), why };
+        let opened = catch_unwind(AssertUnwindSafe(|| request(&found.adapter)));
+        let (device, queue) = opened.unwrap_or_else(|_| Err("its driver panicked".into())).map_err(fail)?;
+        let faults = Arc::new(Faults::default());
+        let (lost, uncaught) = (faults.clone(), faults.clone());
+        device.set_device_lost_callback(move |reason, why| lost.lose(format!("{reason:?}: {why}")));
+        device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| uncaught.add(&e)));
+        let (limits, features) = (device.limits(), device.features());
+        let most = if found.shares_memory { 1 << 30 } else { 4u64 << 30 };
+        let limit = options.memory_limit.map_or(most, |l| l as u64);
+        let largest = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
+        let can = Can {
+            f64: features.contains(wgpu::Features::SHADER_F64),
+            subgroup: features.contains(wgpu::Features::SUBGROUP),
+            timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
+        };
+        let gpu = Gpu {
+            pool: Mutex::new(Pool::new(limit, largest)),
+            batch: Mutex::new(Batch::new(&device)),
+            staging: Staging::default(),
+            uploaded: AtomicU64::new(0),
+            downloaded: AtomicU64::new(0),
+            pipelines: Pipelines::new(&device, options.pipeline_cache),
+            identity: found.identity.clone(),
+            software: found.software,
+            can,
+            limits,
+            faults,
+            device,
+            queue,
+        };
+        gpu.faults.take().map_err(|e| fail(e.to_string()))?;
+        Ok(Arc::new(gpu))
+    }
+
+    /// What it is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Whether it is the CPU in disguise.
+    pub fn software(&self) -> bool {
+        self.software
+    }
+
+    /// What it can do beyond the ordinary.
+    pub fn can(&self) -> Can {
+        self.can
+    }
+
+    /// What it has done so far.
+    pub fn counts(&self) -> Counts {
+        let (compiled, compiling) = self.pipelines.compiled();
+        let batch = self.batch();
+        let held = self.pool().held();
+        Counts {
+            dispatches: batch.dispatches,
+            submissions: batch.submissions,
+            uploaded: self.uploaded.load(Ordering::Relaxed),
+            downloaded: self.downloaded.load(Ordering::Relaxed),
+            compiled,
+            compiling,
+            held,
+        }
+    }
+
+    /// Why it is gone, if it is.
+    pub fn lost(&self) -> Option<String> {
+        self.faults.lost()
+    }
+
+    /// Writes compiled pipelines to where the options said, if the driver can.
+    pub fn save_pipelines(&self) -> std::io::Result<()> {
+        self.pipelines.save()
+    }
+
+    /// Gives the device up: what is called on it from now on says that it is lost.
+    pub fn destroy(&self) {
+        self.device.destroy();
+        self.faults.lose("it was given up".into());
+    }
+
+    /// Compiles `source` outside of any kernel: whether it would do, and if not, why.
+    #[doc(hidden)]
+    pub fn try_compile(&self, text: &str) -> Result<Seconds, KernelError> {
+        self.faults.alive()?;
+        let key: Key = text.bytes().map(u32::from).collect();
+        let source = Source { text: text.into(), written: smallvec::smallvec![], words: 4 };
+        self.pipeline(&key, || Ok(source)).map(|p| p.took)
+    }
+
+    /// Turns that all loops of one invocation may take together. Mesa's software driver leaves loops after
+    /// 65535 without a word; other drivers reset a device that does not come back for seconds.
+    pub(crate) fn most_turns(&self) -> usize {
+        if self.software { 60_000 } else { 1 << 24 }
+    }
+
+    pub(crate) fn limits(&self) -> &wgpu::Limits {
+        &self.limits
+    }
+
+    pub(crate) fn pipeline(
+        &self,
+        key: &Key,
+        source: impl FnOnce() -> Result<Source, String>,
+    ) -> Result<Arc<Pipeline>, KernelError> {
+        self.pipelines.get(&self.device, key, source)
+    }
+
+    /// The buffer an address lies in, and how many bytes in.
+    pub(crate) fn find(&self, at: Address) -> Result<(Arc<Held>, u64), KernelError> {
+        let outside = || KernelError::Failed(format!("{:#x} is no address of {}", at.0, self.identity.part));
+        self.pool().find(at).ok_or_else(outside)
+    }
+
+    /// Enqueues a dispatch; the first of its pipeline is no measurement.
+    pub(crate) fn launch(&self, launch: &Launch<'_>) -> Result<Ran, KernelError> {
+        self.faults.alive()?;
+        let mut batch = self.batch();
+        guarded(|| {
+            if batch.add(&self.device, &self.queue, launch) {
+                batch.submit(&self.queue);
+            }
+        })?;
+        self.faults.take()?;
+        Ok(launch.pipeline.ran())
+    }
+
+    pub(super) fn batch(&self) -> MutexGuard<'_, Batch> {
+        self.batch.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    pub(super) fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// Calls into the driver's library; a panic in there is an error here.
+pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, KernelError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
+        KernelError::Failed(format!("the driver panicked: {}", text.unwrap_or_default()))
+    })
+}
+
+fn request(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), String> {
+    let wanted = wgpu::Features::SHADER_F64
+        | wgpu::Features::SUBGROUP
+        | wgpu::Features::TIMESTAMP_QUERY
+        | wgpu::Features::PIPELINE_CACHE;
+    let how = wgpu::DeviceDescriptor {
+        label: None,
+        required_features: adapter.features() & wanted,
+        // All that it has: buffers as large as possible.
+        required_limits: adapter.limits(),
+        ..Default::default()
+    };
+    match ready(adapter.request_device(&how)) {
+        Some(Ok(opened)) => Ok(opened),
+        Some(Err(e)) => Err(e.to_string()),
+        None => Err("its driver did not answer".into()),
+    }
+}

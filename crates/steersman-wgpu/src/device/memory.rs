@@ -1,0 +1,273 @@
+//! The device's memory: blocks, transfers, waiting, timing.
+
+use super::batch::{PASSES, Stamps};
+use super::gpu::{Gpu, guarded};
+use super::pool::Held;
+use super::staging::PIECE;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use steersman_core::memory::{Block, Memory, MemoryError};
+use steersman_core::{Address, KernelError, Ran, Seconds};
+
+/// Uploads go to the queue at the latest after this many bytes, which the queue keeps a copy of until then.
+const WRITTEN: u64 = 32 << 20;
+
+/// How long a finished download may take to be reported.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Memory for Gpu {
+    fn take(self: Arc<Self>, bytes: usize) -> Result<Block, MemoryError> {
+        if let Some(why) = self.faults.lost() {
+            return Err(MemoryError::Lost(why));
+        }
+        let (address, dropped) = self.pool().take(bytes, |size| self.buffer(size))?;
+        if dropped {
+            self.batch().forget_groups();
+        }
+        Ok(Block::new(self, address, bytes))
+    }
+
+    fn give_back(&self, at: Address, _bytes: usize) {
+        let dropped = self.pool().give_back(at);
+        if dropped {
+            self.batch().forget_groups();
+        }
+    }
+
+    fn upload(&self, from: &[u8], to: Address) -> Result<(), KernelError> {
+        self.faults.alive()?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        let (held, offset) = self.find(to)?;
+        inside(&held, offset, from.len())?;
+        // Copies are of whole words: what shares a word with a neighbour is read first.
+        let (start, end) = (offset & !3, (offset + from.len() as u64).next_multiple_of(4));
+        let whole = start == offset && end == offset + from.len() as u64;
+        let patched;
+        let bytes = if whole {
+            from
+        } else {
+            let mut words = vec![0u8; (end - start) as usize];
+            let n = words.len();
+            if start != offset {
+                self.read(&held, start, &mut words[..4])?;
+            }
+            if end != offset + from.len() as u64 {
+                self.read(&held, end - 4, &mut words[n - 4..])?;
+            }
+            words[(offset - start) as usize..][..from.len()].copy_from_slice(from);
+            patched = words;
+            &patched
+        };
+        let mut batch = self.batch();
+        guarded(|| {
+            // Writes go before the next submission's work, whatever order they were asked in.
+            if batch.touches(held.start) {
+                batch.submit(&self.queue);
+            }
+            for (i, piece) in bytes.chunks(WRITTEN as usize).enumerate() {
+                self.queue.write_buffer(&held.buffer, start + i as u64 * WRITTEN, piece);
+                batch.written += piece.len() as u64;
+                if batch.written >= WRITTEN {
+                    batch.submit(&self.queue);
+                    let _ = self.device.poll(wgpu::PollType::Poll);
+                }
+            }
+        })?;
+        drop(batch);
+        self.uploaded.fetch_add(from.len() as u64, Ordering::Relaxed);
+        self.faults.take()
+    }
+
+    fn download(&self, from: Address, to: &mut [u8]) -> Result<(), KernelError> {
+        self.faults.alive()?;
+        if to.is_empty() {
+            return Ok(());
+        }
+        let (held, offset) = self.find(from)?;
+        inside(&held, offset, to.len())?;
+        let mut done = 0;
+        while done < to.len() {
+            let at = offset + done as u64;
+            let start = at & !3;
+            let n = (to.len() - done).min((PIECE - (at - start)) as usize);
+            let end = (at + n as u64).next_multiple_of(4);
+            self.read_words(&held, start, end - start, |bytes| {
+                to[done..done + n].copy_from_slice(&bytes[(at - start) as usize..][..n]);
+            })?;
+            done += n;
+        }
+        self.downloaded.fetch_add(to.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<(), KernelError> {
+        self.faults.alive()?;
+        guarded(|| self.batch().submit(&self.queue))?;
+        self.finish(None)?;
+        self.faults.take()
+    }
+
+    fn timed(
+        &self,
+        work: &mut dyn FnMut() -> Result<Ran, KernelError>,
+    ) -> Result<(Ran, Seconds), KernelError> {
+        self.wait()?;
+        if self.can().timestamps {
+            let set = guarded(|| {
+                self.device.create_query_set(&wgpu::QuerySetDescriptor {
+                    label: None,
+                    ty: wgpu::QueryType::Timestamp,
+                    count: PASSES * 2,
+                })
+            })?;
+            self.batch().stamps = Some(Stamps { set, passes: 0 });
+        }
+        let started = Instant::now();
+        let ran = work();
+        let waited = self.wait();
+        let by_host: Seconds = started.elapsed().into();
+        let stamps = self.batch().stamps.take();
+        let ran = ran?;
+        waited?;
+        let by_device = match stamps {
+            Some(s) if (1..PASSES).contains(&s.passes) => self.stamped(&s)?,
+            _ => None,
+        };
+        Ok((ran, by_device.unwrap_or(by_host)))
+    }
+
+    fn in_use(&self) -> usize {
+        self.pool().in_use() as usize
+    }
+
+    fn limit(&self) -> Option<usize> {
+        Some(self.pool().limit() as usize)
+    }
+}
+
+fn inside(held: &Held, offset: u64, bytes: usize) -> Result<(), KernelError> {
+    if offset + bytes as u64 <= held.bytes {
+        return Ok(());
+    }
+    let has = held.bytes - offset;
+    Err(KernelError::Failed(format!("{bytes} bytes were asked for where the block has {has}")))
+}
+
+impl Gpu {
+    fn buffer(&self, size: u64) -> Result<wgpu::Buffer, String> {
+        let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let invalid = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let made = guarded(|| {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size,
+                usage: wgpu::BufferUsages::STORAGE
+                    | wgpu::BufferUsages::COPY_SRC
+                    | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        });
+        let errors = [super::adapter::ready(invalid.pop()), super::adapter::ready(memory.pop())];
+        match errors.into_iter().flatten().flatten().next() {
+            Some(e) => Err(super::fault::said(&e)),
+            None => made.map_err(|e| e.to_string()),
+        }
+    }
+
+    /// Waits until a submission, or all of them, are done.
+    fn finish(&self, index: Option<wgpu::SubmissionIndex>) -> Result<(), KernelError> {
+        let how = wgpu::PollType::Wait { submission_index: index, timeout: None };
+        match guarded(|| self.device.poll(how))? {
+            Ok(_) => Ok(()),
+            Err(e) => {
+                self.faults.alive()?;
+                Err(KernelError::Failed(format!("waiting for the device failed: {e}")))
+            }
+        }
+    }
+
+    /// Reads whole words of a buffer.
+    fn read(&self, held: &Held, start: u64, to: &mut [u8]) -> Result<(), KernelError> {
+        self.read_words(held, start, to.len() as u64, |bytes| to.copy_from_slice(bytes))
+    }
+
+    /// Calls `f` with `bytes` of a buffer from `start` on, both multiples of four, at most [`PIECE`].
+    fn read_words(
+        &self,
+        held: &Held,
+        start: u64,
+        bytes: u64,
+        f: impl FnOnce(&[u8]),
+    ) -> Result<(), KernelError> {
+        let staging = guarded(|| self.staging.take(&self.device, bytes))?;
+        let index = guarded(|| {
+            let mut batch = self.batch();
+            let encoder = batch.encoder(&self.device);
+            encoder.copy_buffer_to_buffer(&held.buffer, start, &staging, 0, bytes);
+            batch.submit(&self.queue)
+        })?;
+        self.mapped(&staging, bytes, index, f)?;
+        self.staging.keep(staging);
+        Ok(())
+    }
+
+    /// Calls `f` with what a submission wrote to `staging`.
+    fn mapped(
+        &self,
+        staging: &wgpu::Buffer,
+        bytes: u64,
+        index: Option<wgpu::SubmissionIndex>,
+        f: impl FnOnce(&[u8]),
+    ) -> Result<(), KernelError> {
+        let (send, receive) = std::sync::mpsc::channel();
+        guarded(|| staging.map_async(wgpu::MapMode::Read, 0..bytes, move |r| drop(send.send(r))))?;
+        self.finish(index)?;
+        self.faults.take()?;
+        // Another thread that waits may be the one to call back.
+        match receive.recv_timeout(PATIENCE) {
+            Ok(Ok(())) => {}
+            Ok(Err(e)) => return Err(KernelError::Failed(format!("the result could not be read: {e}"))),
+            Err(_) => return Err(KernelError::Failed("the result never came".into())),
+        }
+        let view = guarded(|| staging.get_mapped_range(0..bytes))?
+            .map_err(|e| KernelError::Failed(e.to_string()))?;
+        f(&view);
+        drop(view);
+        staging.unmap();
+        Ok(())
+    }
+
+    /// Device time of the stamped passes together; `None` if the clock did not tick.
+    fn stamped(&self, stamps: &Stamps) -> Result<Option<Seconds>, KernelError> {
+        let bytes = u64::from(stamps.passes) * 16;
+        let resolved = guarded(|| {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size: bytes,
+                usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
+                mapped_at_creation: false,
+            })
+        })?;
+        let staging = guarded(|| self.staging.take(&self.device, bytes))?;
+        let index = guarded(|| {
+            let mut batch = self.batch();
+            let encoder = batch.encoder(&self.device);
+            encoder.resolve_query_set(&stamps.set, 0..stamps.passes * 2, &resolved, 0);
+            encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, bytes);
+            batch.submit(&self.queue)
+        })?;
+        let mut ticks = 0u64;
+        self.mapped(&staging, bytes, index, |b| {
+            for pair in b.chunks_exact(16) {
+                let at = |i: usize| u64::from_ne_bytes(std::array::from_fn(|k| pair[i + k]));
+                ticks += at(8).saturating_sub(at(0));
+            }
+        })?;
+        self.staging.keep(staging);
+        let seconds = ticks as f64 * f64::from(self.queue.get_timestamp_period()) * 1e-9;
+        Ok((ticks > 0).then_some(Seconds(seconds)))
+    }
+}

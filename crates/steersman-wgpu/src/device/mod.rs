@@ -1,0 +1,16 @@
+//! An adapter as a device: what it is, its memory, its queue of work.
+
+mod adapter;
+mod batch;
+mod fault;
+mod gpu;
+mod memory;
+mod pipeline;
+mod pool;
+mod staging;
+
+pub use adapter::{Found, adapters};
+pub(crate) use batch::Launch;
+pub use gpu::{Can, Counts, DeviceOptions, Gpu, OpenError};
+pub(crate) use pipeline::{Key, Source};
+pub(crate) use pool::Held;

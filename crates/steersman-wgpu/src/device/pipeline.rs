@@ -1,0 +1,175 @@
+//! Sources to pipelines: compiled once, kept in memory, and on disk where the driver takes part.
+
+use super::adapter::ready;
+use super::fault::said;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
+use steersman_core::{KernelError, Ran, Seconds};
+
+/// What a source is made from, exactly: equal keys are equal sources.
+pub(crate) type Key = SmallVec<[u32; 32]>;
+
+/// A compute shader with one entry point `main`.
+pub(crate) struct Source {
+    pub text: String,
+    /// Storage buffers from binding 1 on: whether each is written.
+    pub written: SmallVec<[bool; 8]>,
+    /// Words of the uniform block at binding 0.
+    pub words: usize,
+}
+
+/// A compiled source.
+pub(crate) struct Pipeline {
+    pub id: u64,
+    pub pipeline: wgpu::ComputePipeline,
+    pub layout: wgpu::BindGroupLayout,
+    /// Bytes of the uniform block.
+    pub params: u64,
+    pub took: Seconds,
+    used: AtomicBool,
+}
+
+impl Pipeline {
+    /// How a run with it counts: the first had to compile, and says nothing of the next.
+    pub fn ran(&self) -> Ran {
+        if self.used.load(Ordering::Relaxed) || self.used.swap(true, Ordering::Relaxed) {
+            Ran::Clean
+        } else {
+            Ran::Disturbed
+        }
+    }
+}
+
+/// Pipelines kept at most: programs that make new expressions without end must not fill memory with them.
+const MOST: usize = 4096;
+
+/// Every pipeline of a device.
+pub(super) struct Pipelines {
+    known: RwLock<HashMap<Key, Arc<Pipeline>>>,
+    /// Sources that would not compile, with the reason: trying again would take as long and end the same.
+    failed: Mutex<HashMap<Key, String>>,
+    cache: Option<(wgpu::PipelineCache, Option<PathBuf>)>,
+    took: Mutex<(u64, Duration)>,
+}
+
+impl Pipelines {
+    /// With what `path` holds from earlier, if the device can use such a thing.
+    pub fn new(device: &wgpu::Device, path: Option<PathBuf>) -> Pipelines {
+        let cache = device.features().contains(wgpu::Features::PIPELINE_CACHE).then(|| {
+            let data = path.as_ref().and_then(|p| std::fs::read(p).ok());
+            let how = wgpu::PipelineCacheDescriptor { label: None, data: data.as_deref(), fallback: true };
+            // SAFETY: the file is one this code wrote by `get_data`; its header names adapter and driver, and
+            // what does not match is not used.
+            (unsafe { device.create_pipeline_cache(&how) }, path)
+        });
+        Pipelines { known: RwLock::default(), failed: Mutex::default(), cache, took: Mutex::default() }
+    }
+
+    /// The pipeline of `key`, made from `source` the first time.
+    pub fn get(
+        &self,
+        device: &wgpu::Device,
+        key: &Key,
+        source: impl FnOnce() -> Result<Source, String>,
+    ) -> Result<Arc<Pipeline>, KernelError> {
+        if let Some(p) = self.known.read().unwrap_or_else(|e| e.into_inner()).get(key) {
+            return Ok(p.clone());
+        }
+        if let Some(why) = lock(&self.failed).get(key) {
+            return Err(KernelError::Failed(why.clone()));
+        }
+        let started = Instant::now();
+        let made = source().and_then(|s| {
+            catch_unwind(AssertUnwindSafe(|| self.compile(device, &s, started)))
+                .unwrap_or_else(|_| Err("the shader compiler panicked".into()))
+        });
+        match made {
+            Ok(p) => {
+                let mut known = self.known.write().unwrap_or_else(|e| e.into_inner());
+                if known.len() >= MOST {
+                    known.clear();
+                }
+                Ok(known.entry(key.clone()).or_insert_with(|| Arc::new(p)).clone())
+            }
+            Err(why) => {
+                lock(&self.failed).insert(key.clone(), why.clone());
+                Err(KernelError::Failed(why))
+            }
+        }
+    }
+
+    fn compile(&self, device: &wgpu::Device, source: &Source, started: Instant) -> Result<Pipeline, String> {
+        let invalid = device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let internal = device.push_error_scope(wgpu::ErrorFilter::Internal);
+        let memory = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: None,
+            source: wgpu::ShaderSource::Wgsl(source.text.as_str().into()),
+        });
+        let params = (source.words * 4).next_multiple_of(16) as u64;
+        let entry = |binding: u32, ty: wgpu::BufferBindingType, dynamic: bool| wgpu::BindGroupLayoutEntry {
+            binding,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: dynamic, min_binding_size: None },
+            count: None,
+        };
+        let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform, true)];
+        for (i, &w) in source.written.iter().enumerate() {
+            entries.push(entry(i as u32 + 1, wgpu::BufferBindingType::Storage { read_only: !w }, false));
+        }
+        let how = wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries };
+        let layout = device.create_bind_group_layout(&how);
+        let whole = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            bind_group_layouts: &[Some(&layout)],
+            ..Default::default()
+        });
+        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: None,
+            layout: Some(&whole),
+            module: &module,
+            entry_point: Some("main"),
+            // Kernels write all of the workgroup memory they read.
+            compilation_options: wgpu::PipelineCompilationOptions {
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            },
+            cache: self.cache.as_ref().map(|(c, _)| c),
+        });
+        let errors = [ready(memory.pop()), ready(internal.pop()), ready(invalid.pop())];
+        if let Some(error) = errors.into_iter().flatten().flatten().next() {
+            return Err(format!("the shader did not compile: {}", said(&error)));
+        }
+        let took = started.elapsed();
+        let mut all = lock(&self.took);
+        all.0 += 1;
+        all.1 += took;
+        let used = AtomicBool::new(false);
+        Ok(Pipeline { id: all.0, pipeline, layout, params, took: took.into(), used })
+    }
+
+    /// Pipelines compiled and the time it took.
+    pub fn compiled(&self) -> (u64, Duration) {
+        *lock(&self.took)
+    }
+
+    /// Writes what the driver would like to find again, beside the old file first.
+    pub fn save(&self) -> std::io::Result<()> {
+        let Some((cache, Some(path))) = &self.cache else { return Ok(()) };
+        let Some(data) = cache.get_data() else { return Ok(()) };
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let beside = path.with_extension(format!("{}.tmp", std::process::id()));
+        std::fs::write(&beside, data)?;
+        std::fs::rename(&beside, path)
+    }
+}
+
+fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(|e| e.into_inner())
+}

@@ -1,0 +1,144 @@
+//! `map` and `map-vec4`: element-wise ops.
+
+use super::map::{CUTS, Cut, run};
+use super::nest::MOST;
+use super::{cost, single};
+use crate::device::Gpu;
+use crate::wgsl::computable;
+use std::collections::HashMap;
+use std::sync::Arc;
+use steersman_core::cost::{Machine, Terms};
+use steersman_core::expr::Expr;
+use steersman_core::{
+    BinaryOp, DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, ParamList, Params, Ran, Refusal,
+    TernaryOp, UnaryOp, Workload,
+};
+
+/// An op on a type: its expression and class, or why not.
+type Known = Result<(Arc<Expr>, NumericClass), Refusal>;
+
+/// Element-wise ops, one element at a time or four.
+struct Elementwise {
+    gpu: Arc<Gpu>,
+    device: DeviceId,
+    name: String,
+    wide: bool,
+    known: Arc<HashMap<(Op, DType), Known>>,
+}
+
+/// Both kernels.
+pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
+    let ops = UnaryOp::ALL.iter().map(|&u| Op::Unary(u));
+    let ops = ops.chain(BinaryOp::ALL.iter().map(|&b| Op::Binary(b)));
+    let ops = ops.chain(TernaryOp::ALL.iter().map(|&t| Op::Ternary(t)));
+    let known = ops
+        .flat_map(|op| DType::ALL.map(|d| (op, d)))
+        .filter_map(|(op, d)| {
+            let expr = single::of_op(op, d).ok()?;
+            let class = single::class(&expr);
+            Some(((op, d), computable(&expr, gpu.can().f64).map(|()| (expr, class))))
+        })
+        .collect();
+    let known = Arc::new(known);
+    let kernel = |name: &str, wide: bool| -> Arc<dyn Kernel> {
+        let name = format!("{prefix}/{name}");
+        Arc::new(Elementwise { gpu: gpu.clone(), device, name, wide, known: Arc::clone(&known) })
+    };
+    vec![kernel("map", false), kernel("map-vec4", true)]
+}
+
+/// What no kernel for arrays takes: outputs that overlap themselves, and positions beyond 32 bits.
+pub(super) fn addressable(w: &Workload) -> Result<(), Refusal> {
+    let overlaps =
+        |o: &steersman_core::Operand| o.dims.iter().zip(&o.strides).any(|(&d, &s)| d > 1 && s == 0);
+    if w.outputs().iter().any(overlaps) {
+        return Err(Refusal::new("the output's elements share memory"));
+    }
+    if w.dims().iter().product::<usize>() >= MOST {
+        return Err(Refusal::new("positions in a shader have 31 bits"));
+    }
+    Ok(())
+}
+
+/// Whether four neighbours of every operand lie together.
+pub(super) fn in_fours(w: &Workload) -> Result<(), Refusal> {
+    for (o, output) in w.inputs().iter().map(|o| (o, false)).chain(w.outputs().iter().map(|o| (o, true))) {
+        let one = !output && o.strides.iter().zip(&o.dims).all(|(&s, &d)| s == 0 || d == 1);
+        if o.dtype.size() > 4 {
+            return Err(Refusal::new("elements of 8 bytes go one by one"));
+        }
+        if !one && !o.is_contiguous() {
+            return Err(Refusal::new("it takes four neighbours at a time: operands must be contiguous"));
+        }
+        // Four elements of any type are a whole number of words; four words start at 16 bytes.
+        if !one && (1usize << o.align_log2.min(4)) < 4 * o.dtype.size() {
+            return Err(Refusal::new("operands must start at a multiple of four elements"));
+        }
+    }
+    Ok(())
+}
+
+/// The cuts that this device takes for so many elements.
+pub(super) fn cuts(gpu: &Gpu, elements: usize) -> ParamList {
+    let limits = gpu.limits();
+    let most = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+    // Below a few workgroups there is nothing to cut.
+    let fits = |c: &Cut| c.workgroup <= most && (c.each == 1 || elements > 4096);
+    if elements <= 1024 {
+        return smallvec::smallvec![Params::SERIAL];
+    }
+    let list = CUTS.iter().enumerate().filter(|(_, c)| fits(c));
+    list.map(|(v, _)| Params { threads: 1, variant: v as u16 }).collect()
+}
+
+/// The cut of a variant.
+pub(super) fn cut(p: Params) -> Cut {
+    CUTS[usize::from(p.variant).min(CUTS.len() - 1)]
+}
+
+impl Elementwise {
+    fn known(&self, w: &Workload) -> Result<&(Arc<Expr>, NumericClass), Refusal> {
+        match self.known.get(&(w.op(), w.dtype())) {
+            Some(Ok(known)) => Ok(known),
+            Some(Err(why)) => Err(why.clone()),
+            None => Err(Refusal::new("it only does element-wise operations")),
+        }
+    }
+}
+
+impl Kernel for Elementwise {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    fn handles(&self, op: Op) -> bool {
+        op.is_elementwise()
+    }
+
+    fn numerics(&self, w: &Workload) -> NumericClass {
+        self.known(w).map_or(NumericClass::Reassociated, |k| k.1)
+    }
+
+    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
+        self.known(w)?;
+        addressable(w)?;
+        if self.wide { in_fours(w) } else { Ok(()) }
+    }
+
+    fn params(&self, w: &Workload) -> ParamList {
+        cuts(&self.gpu, w.output().elements())
+    }
+
+    fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
+        cost::terms(&self.gpu, w, machine, 1.0, 1.0, if self.wide { 1.0 } else { 1.5 })
+    }
+
+    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let (expr, _) = self.known(w).map_err(|e| KernelError::Failed(e.to_string()))?;
+        run(&self.gpu, w, expr, io, self.wide, cut(p))
+    }
+}

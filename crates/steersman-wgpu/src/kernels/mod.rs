@@ -1,0 +1,36 @@
+//! Ways of doing things, one file each.
+
+mod bound;
+mod cost;
+mod elementwise;
+mod fused;
+mod map;
+mod matmul;
+mod moves;
+mod nest;
+mod reduce;
+mod single;
+
+use crate::device::Gpu;
+use std::sync::Arc;
+use steersman_core::{DeviceId, Kernel};
+
+pub(crate) use cost::PEAK;
+
+impl Gpu {
+    /// Every kernel of this device, to be registered under `device`; names start with its family: `vulkan/map`.
+    pub fn kernels(self: &Arc<Gpu>, device: DeviceId) -> Vec<Arc<dyn Kernel>> {
+        self.kernels_as(device, &self.identity().family)
+    }
+
+    /// The same with names that start otherwise, for a second device of the family in one registry.
+    pub fn kernels_as(self: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
+        let mut all: Vec<Arc<dyn Kernel>> = Vec::new();
+        all.extend(elementwise::kernels(self, device, prefix));
+        all.extend(reduce::kernels(self, device, prefix));
+        all.extend(moves::kernels(self, device, prefix));
+        all.extend(matmul::kernels(self, device, prefix));
+        all.extend(fused::kernels(self, device, prefix));
+        all
+    }
+}

@@ -1,0 +1,289 @@
+//! What an open adapter promises: memory within its limit, order, batches, and errors instead of panics.
+
+mod hosted;
+
+use hosted::{found, gpu, open};
+use std::sync::Arc;
+use steersman_core::memory::{Block, MemoryError};
+use steersman_core::{Address, DeviceId, Io, Kernel, Memory, Params, Ran, Workload};
+use steersman_wgpu::{DeviceOptions, Gpu};
+
+fn limited(bytes: usize) -> Option<Arc<Gpu>> {
+    open(DeviceOptions { memory_limit: Some(bytes), ..DeviceOptions::default() })
+}
+
+fn kernel(gpu: &Arc<Gpu>, name: &str) -> Arc<dyn Kernel> {
+    let all = gpu.kernels(DeviceId(1));
+    let found = all.iter().find(|k| k.name().split_once('/').is_some_and(|(_, n)| n == name));
+    found.unwrap_or_else(|| panic!("there is no kernel {name}")).clone()
+}
+
+fn floats(gpu: &Gpu, at: Address, n: usize) -> Vec<f32> {
+    let mut bytes = vec![0u8; n * 4];
+    gpu.download(at, &mut bytes).expect("a download");
+    bytes.chunks_exact(4).map(|c| f32::from_ne_bytes([c[0], c[1], c[2], c[3]])).collect()
+}
+
+fn filled(gpu: &Arc<Gpu>, values: &[f32]) -> Block {
+    let block = gpu.clone().take(values.len() * 4).expect("a small block");
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+    gpu.upload(&bytes, block.address()).expect("an upload");
+    block
+}
+
+/// Runs `op` on blocks of so many floats.
+fn apply(kernel: &dyn Kernel, op: &str, n: usize, inputs: &[&Block], output: &Block) -> Ran {
+    let shapes = vec![n.to_string(); inputs.len()].join(" ");
+    let w: Workload = format!("{op} f32 {shapes}").parse().expect("a workload");
+    let addresses: Vec<Address> = inputs.iter().map(|b| b.address()).collect();
+    // SAFETY: the blocks hold so many floats.
+    unsafe { kernel.run(&w, Params::SERIAL, Io::new(&addresses, output.address())) }.expect("a run")
+}
+
+#[test]
+fn adapters_say_what_they_are() {
+    for f in found() {
+        assert!(!f.identity.part.is_empty() && !f.identity.driver.is_empty());
+        assert!(["vulkan", "metal", "dx12"].contains(&f.identity.family.as_str()), "{:?}", f.identity);
+        assert_eq!(f.identity.memory, None, "wgpu cannot tell");
+        assert!(f.identity.isa.is_sorted());
+    }
+}
+
+#[test]
+fn two_devices_of_a_family_can_be_told_apart() {
+    fn shared<T: Send + Sync + 'static>(_: &T) {}
+    let Some(gpu) = gpu() else { return };
+    shared(&gpu);
+    let names = |all: Vec<Arc<dyn Kernel>>| -> Vec<String> { all.iter().map(|k| k.name().into()).collect() };
+    let (one, two) = (names(gpu.kernels(DeviceId(1))), names(gpu.kernels_as(DeviceId(2), "second")));
+    assert!(one.len() == two.len() && two.iter().all(|n| n.starts_with("second/") && !one.contains(n)));
+}
+
+#[test]
+fn blocks_are_counted_reused_and_limited() {
+    let Some(gpu) = limited(1 << 20) else { return };
+    let a = gpu.clone().take(300_000).expect("fits");
+    let b = gpu.clone().take(300_000).expect("fits");
+    assert!(gpu.in_use() >= 600_000 && gpu.in_use() <= 700_000);
+    let (first, held) = (a.address(), gpu.counts().held);
+    match gpu.clone().take(600_000).err() {
+        Some(MemoryError::Full { need: 600_000, limit, .. }) => assert_eq!(limit, 1 << 20),
+        other => panic!("{other:?}"),
+    }
+    drop(a);
+    let c = gpu.clone().take(299_000).expect("the block given back");
+    assert_eq!((c.address(), gpu.counts().held), (first, held), "no new buffer");
+    drop((b, c));
+    assert_eq!(gpu.in_use(), 0);
+    let large = gpu.clone().take(900_000).expect("kept blocks make room");
+    assert!(gpu.counts().held <= 1 << 20);
+    assert_eq!(large.bytes(), 900_000);
+}
+
+#[test]
+fn a_block_beyond_one_binding_is_too_large() {
+    let Some(gpu) = limited(usize::MAX >> 8) else { return };
+    match gpu.clone().take(1 << 45).err() {
+        Some(MemoryError::TooLarge { need, most }) => assert!(need == 1 << 45 && most >= 1 << 20),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn bytes_come_back_as_they_went_wherever_they_lie() {
+    let Some(gpu) = gpu() else { return };
+    let block = gpu.clone().take(1000).expect("a small block");
+    let mut model = vec![7u8; 1000];
+    gpu.upload(&model, block.address()).expect("an upload");
+    for (at, n) in [(0usize, 1usize), (3, 2), (5, 3), (8, 4), (11, 100), (997, 3), (2, 1)] {
+        let bytes: Vec<u8> = (0..n).map(|i| (at * 31 + i * 7) as u8).collect();
+        model[at..at + n].copy_from_slice(&bytes);
+        gpu.upload(&bytes, Address(block.address().0 + at as u64)).expect("an upload");
+    }
+    let mut back = vec![0u8; 1000];
+    gpu.download(block.address(), &mut back).expect("a download");
+    assert_eq!(back, model);
+    let mut some = [0u8; 5];
+    gpu.download(Address(block.address().0 + 9), &mut some).expect("a download");
+    assert_eq!(some, model[9..14]);
+}
+
+#[test]
+fn large_blocks_come_back_in_pieces() {
+    let Some(gpu) = gpu() else { return };
+    let bytes: Vec<u8> = (0..40_000_003u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let block = gpu.clone().take(bytes.len()).expect("fits one binding");
+    gpu.upload(&bytes, block.address()).expect("an upload");
+    let mut back = vec![0u8; bytes.len()];
+    gpu.download(block.address(), &mut back).expect("a download");
+    assert!(back == bytes);
+}
+
+#[test]
+fn addresses_of_nobody_are_errors() {
+    let Some(gpu) = gpu() else { return };
+    let block = gpu.clone().take(100).expect("a small block");
+    assert!(gpu.upload(&[0; 4], Address(12)).is_err());
+    assert!(gpu.upload(&[0; 4000], block.address()).is_err());
+    assert!(gpu.download(Address(u64::MAX), &mut [0; 4]).is_err());
+}
+
+#[test]
+fn a_later_upload_does_not_overtake_earlier_work() {
+    let Some(gpu) = gpu() else { return };
+    let add = kernel(&gpu, "map");
+    let (x, y) = (filled(&gpu, &[1.0, 2.0]), filled(&gpu, &[0.0, 0.0]));
+    apply(&*add, "add", 2, &[&x, &x], &y);
+    // The block is free for others while its reader still waits in the batch.
+    let old = x.address();
+    drop(x);
+    let again = filled(&gpu, &[100.0, 100.0]);
+    assert_eq!(again.address(), old);
+    assert_eq!(floats(&gpu, y.address(), 2), [2.0, 4.0]);
+}
+
+#[test]
+fn a_thousand_dispatches_are_a_few_submissions() {
+    let Some(gpu) = limited(1 << 24) else { return };
+    let add = kernel(&gpu, "map");
+    let (x, one) = (filled(&gpu, &[0.0; 8]), filled(&gpu, &[1.0; 8]));
+    gpu.wait().expect("idle");
+    let before = gpu.counts();
+    for _ in 0..1000 {
+        apply(&*add, "add", 8, &[&x, &one], &x);
+    }
+    gpu.wait().expect("done");
+    let after = gpu.counts();
+    assert_eq!(after.dispatches - before.dispatches, 1000);
+    assert!(after.submissions - before.submissions <= 10, "{after:?}");
+    assert_eq!(floats(&gpu, x.address(), 8), [1000.0; 8]);
+}
+
+#[test]
+fn dependent_products_on_the_device_move_nothing() {
+    let Some(gpu) = limited(1 << 24) else { return };
+    let product = kernel(&gpu, "matmul-tiled");
+    let w: Workload = "matmul f32 16x16 16x16".parse().expect("a workload");
+    let unit: Vec<f32> = (0..256).map(|i| if i % 17 == 0 { 2.0 } else { 0.0 }).collect();
+    let x = filled(&gpu, &unit);
+    let results: Vec<Block> = (0..3).map(|_| gpu.clone().take(1024).expect("a block")).collect();
+    let before = gpu.counts();
+    for i in 0..3 {
+        let left = if i == 0 { &x } else { &results[i - 1] };
+        let inputs = [left.address(), x.address()];
+        // SAFETY: the blocks hold matrices of this shape.
+        unsafe { product.run(&w, Params::SERIAL, Io::new(&inputs, results[i].address())) }.expect("a run");
+    }
+    gpu.wait().expect("done");
+    let after = gpu.counts();
+    assert_eq!((after.uploaded, after.downloaded), (before.uploaded, before.downloaded));
+    assert_eq!(floats(&gpu, results[2].address(), 18), {
+        let mut want = [0.0; 18];
+        (want[0], want[17]) = (16.0, 16.0);
+        want
+    });
+    assert_eq!(gpu.counts().downloaded, before.downloaded + 72);
+}
+
+#[test]
+fn threads_share_a_device() {
+    let Some(gpu) = gpu() else { return };
+    let add = kernel(&gpu, "map");
+    std::thread::scope(|s| {
+        for t in 0..4 {
+            let (gpu, add) = (&gpu, &add);
+            s.spawn(move || {
+                let (x, y) = (filled(gpu, &[t as f32; 16]), filled(gpu, &[0.0; 16]));
+                for _ in 0..50 {
+                    apply(&**add, "add", 16, &[&y, &x], &y);
+                }
+                assert_eq!(floats(gpu, y.address(), 16), [50.0 * t as f32; 16]);
+            });
+        }
+    });
+}
+
+#[test]
+fn time_is_taken_and_work_inside_is_done() {
+    let Some(gpu) = gpu() else { return };
+    let add = kernel(&gpu, "map");
+    let (x, y) = (filled(&gpu, &[0.5; 4096]), filled(&gpu, &[0.0; 4096]));
+    // More work than one submission takes.
+    for dispatches in [1, 300] {
+        let mut work = || {
+            for _ in 0..dispatches {
+                apply(&*add, "add", 4096, &[&x, &x], &y);
+            }
+            Ok(Ran::Clean)
+        };
+        let (ran, time) = gpu.timed(&mut work).expect("timed");
+        assert!(ran == Ran::Clean && time.0 > 0.0 && time.0 < 10.0);
+        assert_eq!(floats(&gpu, y.address(), 4096), [1.0; 4096]);
+    }
+}
+
+#[test]
+fn a_lost_device_answers_every_call_with_its_loss() {
+    let Some(gpu) = limited(1 << 24) else { return };
+    let add = kernel(&gpu, "map");
+    let (x, y) = (filled(&gpu, &[1.0; 4]), filled(&gpu, &[1.0; 4]));
+    apply(&*add, "add", 4, &[&x, &x], &y);
+    gpu.destroy();
+    let w: Workload = "add f32 4 4".parse().expect("a workload");
+    let inputs = [x.address(), x.address()];
+    // SAFETY: the blocks hold four floats.
+    let ran = unsafe { add.run(&w, Params::SERIAL, Io::new(&inputs, y.address())) };
+    let errors = [
+        ran.err().map(|e| e.to_string()),
+        gpu.upload(&[0; 4], x.address()).err().map(|e| e.to_string()),
+        gpu.download(x.address(), &mut [0; 4]).err().map(|e| e.to_string()),
+        gpu.wait().err().map(|e| e.to_string()),
+        gpu.clone().take(4).err().map(|e| e.to_string()),
+    ];
+    for e in errors {
+        assert!(e.as_deref().is_some_and(|e| e.contains("lost")), "{e:?}");
+    }
+}
+
+#[test]
+fn a_source_that_does_not_compile_is_an_error_once_and_again() {
+    let Some(gpu) = gpu() else { return };
+    for text in ["this is no shader", "@compute @workgroup_size(1) fn main() { let x: f32 = 1u; }"] {
+        for _ in 0..2 {
+            let why = gpu.try_compile(text).expect_err("not a shader").to_string();
+            assert!(why.contains("did not compile"), "{why}");
+        }
+    }
+    gpu.wait().expect("the device goes on");
+}
+
+#[test]
+fn pipelines_are_compiled_once_and_their_time_is_known() {
+    let Some(gpu) = limited(1 << 24) else { return };
+    let add = kernel(&gpu, "map");
+    let (x, y) = (filled(&gpu, &[1.0; 4]), filled(&gpu, &[1.0; 4]));
+    assert_eq!(gpu.counts().compiled, 0);
+    let (first, second) = (apply(&*add, "add", 4, &[&x, &x], &y), apply(&*add, "add", 3, &[&x, &x], &y));
+    assert_eq!((first, second), (Ran::Disturbed, Ran::Clean), "a run that compiles is no measurement");
+    assert_eq!(gpu.counts().compiled, 1);
+    assert!(!gpu.counts().compiling.is_zero());
+}
+
+#[test]
+fn compiled_pipelines_are_kept_on_disk_where_the_driver_can() {
+    let folder = std::env::temp_dir().join(format!("steersman-wgpu-{}", std::process::id()));
+    let path = folder.join("pipelines");
+    let options = || DeviceOptions { pipeline_cache: Some(path.clone()), ..DeviceOptions::default() };
+    for _ in 0..2 {
+        let Some(gpu) = open(options()) else { return };
+        let add = kernel(&gpu, "map");
+        let (x, y) = (filled(&gpu, &[1.0; 4]), filled(&gpu, &[1.0; 4]));
+        apply(&*add, "add", 4, &[&x, &x], &y);
+        assert_eq!(floats(&gpu, y.address(), 4), [2.0; 4]);
+        gpu.save_pipelines().expect("a folder to write to");
+        let kept = gpu.identity().isa.iter().any(|i| i == "pipeline-cache");
+        assert_eq!(path.exists(), kept);
+    }
+    let _ = std::fs::remove_dir_all(folder);
+}
