@@ -27,14 +27,20 @@ pub fn runtime_for(numerics: Option<NumericClass>) -> Result<Runtime, Failure> {
     if let Some(class) = numerics {
         knobs.set("numerics", &class.to_string()).map_err(Failure::failed)?;
     }
-    let runtime = Runtime::with_knobs(knobs)?;
+    let runtime = open(knobs)?;
     tell_notices(&runtime, 0);
     Ok(runtime)
 }
 
-/// A runtime.
+/// A runtime with all its devices: what a command says must not depend on how quickly they were found.
 pub fn quiet_runtime() -> Result<Runtime, Failure> {
-    Ok(Runtime::with_knobs(knobs()?)?)
+    open(knobs()?)
+}
+
+fn open(knobs: Knobs) -> Result<Runtime, Failure> {
+    let runtime = Runtime::with_knobs(knobs)?;
+    runtime.wait_for_devices();
+    Ok(runtime)
 }
 
 /// Says what befell the wisdom file beyond the first `heard` notices.

@@ -30,6 +30,8 @@ pub use steersman_core as core;
 pub use steersman_core::Knobs;
 pub use steersman_core::Workload;
 pub use steersman_cpu as cpu;
+#[cfg(feature = "webgpu")]
+pub use steersman_wgpu as webgpu;
 pub use view::{Element, Tensor, View, ViewMut};
 
 /// The text of a panic.

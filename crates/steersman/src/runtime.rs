@@ -4,6 +4,8 @@ mod accelerator;
 mod carry;
 mod execute;
 mod rig;
+#[cfg(feature = "webgpu")]
+mod webgpu;
 
 use crate::background::Background;
 use crate::error::Error;
@@ -11,6 +13,7 @@ use crate::plan::Planner;
 use crate::remember;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use steersman_core::knobs::{Knobs, LogLevel, PolicyKind};
 use steersman_core::log::DecisionLog;
 use steersman_core::measure::{Contest, Series, contest};
@@ -41,6 +44,8 @@ pub(crate) struct Inner {
     background: Mutex<Option<Background>>,
     pub(crate) planner: Planner,
     pub(crate) carrier: Carrier,
+    /// Looks for devices that take their time to be found.
+    arriving: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Owns devices, engine, wisdom and log. Cheap to clone; `Send + Sync`.
@@ -117,17 +122,30 @@ impl Runtime {
             background: Mutex::new(None),
             planner: Planner::default(),
             carrier: Carrier::new(engine.clone(), cpu.clone()),
+            arriving: Mutex::new(None),
             cpu,
             engine,
             knobs,
         });
         let runtime = Runtime { inner };
+        #[cfg(feature = "webgpu")]
+        if runtime.inner.knobs.webgpu_enabled {
+            runtime.look_for_adapters();
+        }
         let k = &runtime.inner.knobs;
         if k.calibrate_background && !k.frozen && !calibrated {
             let started = Background::start(&runtime.inner);
             *runtime.inner.background.lock().unwrap_or_else(|e| e.into_inner()) = started;
         }
         Ok(runtime)
+    }
+
+    /// Waits for devices that are still being looked for.
+    pub fn wait_for_devices(&self) {
+        if let Some(thread) = self.inner.arriving() {
+            // A panic there has been printed already; there is nothing to add.
+            let _ = thread.join();
+        }
     }
 
     /// Whether this is the same runtime: a clone of the other one.
@@ -225,8 +243,18 @@ impl Inner {
     }
 }
 
+impl Inner {
+    fn arriving(&self) -> Option<JoinHandle<()>> {
+        self.arriving.lock().unwrap_or_else(|e| e.into_inner()).take()
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
+        // Drivers do not like a process that ends while they start. The last handle may be that thread's own.
+        if let Some(thread) = self.arriving().filter(|t| t.thread().id() != std::thread::current().id()) {
+            let _ = thread.join();
+        }
         if let Some(b) = self.background.get_mut().unwrap_or_else(|e| e.into_inner()).take() {
             b.stop();
         }

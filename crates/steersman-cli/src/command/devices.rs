@@ -10,6 +10,7 @@ use crate::table::{
 };
 use serde_json::json;
 use steersman::Runtime;
+use steersman::webgpu::{Found, adapters};
 use steersman_core::cost::{Level, Machine};
 use steersman_core::place::Lane;
 use steersman_core::sense::{Senses, State};
@@ -22,12 +23,42 @@ pub fn run(screen: &Screen) -> Outcome {
     if screen.json {
         let list: Vec<_> = devices.iter().enumerate().map(|(i, d)| as_json(&runtime, i, d)).collect();
         let state = Senses::new().read();
-        return screen.data(&json!({ "calibrated": runtime.calibrated(), "devices": list, "state": state }));
+        let adapters: Vec<_> = adapters()
+            .iter()
+            .map(|a| {
+                let i = &a.identity;
+                json!({
+                    "family": i.family, "part": i.part, "driver": i.driver, "software": a.software,
+                    "shares_memory": a.shares_memory, "used": is_used(&devices, a),
+                })
+            })
+            .collect();
+        let calibrated = runtime.calibrated();
+        return screen.data(
+            &json!({ "calibrated": calibrated, "devices": list, "adapters": adapters, "state": state }),
+        );
     }
     for (i, d) in devices.iter().enumerate() {
         screen.print(&as_text(screen, &runtime, i, d))?;
     }
+    screen.print(&unused(screen, &devices))?;
     screen.print(&state(screen, &Senses::new().read()))
+}
+
+fn is_used(devices: &[Device], adapter: &Found) -> bool {
+    devices.iter().any(|d| d.identity == adapter.identity)
+}
+
+/// Adapters that could take part and do not.
+fn unused(screen: &Screen, devices: &[Device]) -> String {
+    let mut out = String::new();
+    for a in adapters().iter().filter(|a| !is_used(devices, a)) {
+        let kind = if a.software { ", software on this CPU" } else { "" };
+        let heading = format!("{} ({}{kind})", a.identity.part, a.identity.family);
+        out += &format!("\n{}\n", screen.paint.ink(&heading, Ink::Bold));
+        out += "  not used; STEERSMAN_WEBGPU_ENABLED=true lets it take part\n";
+    }
+    out
 }
 
 /// What the machine's sensors say now.

@@ -93,6 +93,12 @@ pub struct Settings {
     pub log_level: LogLevel,
     /// `blas.path`; `None`: the usual places.
     pub blas_path: Option<PathBuf>,
+    /// `webgpu.enabled`.
+    pub webgpu_enabled: bool,
+    /// `webgpu.software`.
+    pub webgpu_software: bool,
+    /// `webgpu.memory_limit`; `None`: what the adapter allows.
+    pub webgpu_memory_limit: Option<Bytes>,
     /// `disable`: patterns of kernel names.
     pub disable: Vec<String>,
     /// `force`: a kernel's name.
@@ -120,6 +126,9 @@ impl Default for Settings {
             log_capacity: 4096,
             log_level: LogLevel::Warn,
             blas_path: None,
+            webgpu_enabled: false,
+            webgpu_software: true,
+            webgpu_memory_limit: None,
             disable: Vec::new(),
             force: None,
         }

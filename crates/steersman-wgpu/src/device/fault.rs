@@ -3,7 +3,6 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use steersman_core::KernelError;
-use steersman_core::memory::MemoryError;
 
 /// Errors that no scope caught, and the loss of the device.
 #[derive(Default)]
@@ -48,7 +47,7 @@ impl Faults {
     /// Whether there is a device to work with.
     pub fn alive(&self) -> Result<(), KernelError> {
         match self.lost() {
-            Some(why) => Err(KernelError::Failed(MemoryError::Lost(why).to_string())),
+            Some(why) => Err(KernelError::Lost(why)),
             None => Ok(()),
         }
     }

@@ -29,7 +29,7 @@ pub(crate) fn class(expr: &Expr) -> NumericClass {
         // How conversions to floats round is the driver's choice, if there is one.
         Step::Index(d) => !d.is_float(),
         Step::Cast(to, v) => !to.is_float() || matches!(expr.dtype_of(v), DType::U8 | DType::Bool),
-        Step::Random { .. } => false,
+        Step::Random { .. } | Step::Product(..) => false,
         Step::Unary(u, v) => !expr.dtype_of(v).is_float() || exact_unary(u),
         Step::Binary(b, v, _) => !expr.dtype_of(v).is_float() || exact_binary(b),
         Step::Ternary(t, _, v, _) => !expr.dtype_of(v).is_float() || t != TernaryOp::Fma,

@@ -35,6 +35,9 @@ pub(crate) fn computable(expr: &Expr, f64: bool) -> Result<(), Refusal> {
         if matches!(step, Step::Scalar(_, DType::F64)) {
             return Err(Refusal::new("WGSL cannot make an f64 of bits: no f64 scalars"));
         }
+        if matches!(step, Step::Product(..)) {
+            return Err(Refusal::new("a group that starts with a matrix product is not for this device"));
+        }
         if d == DType::I64 && moved {
             continue;
         }
@@ -47,6 +50,7 @@ pub(crate) fn computable(expr: &Expr, f64: bool) -> Result<(), Refusal> {
                 Step::Random { dist, .. } => dist.name(),
                 Step::Input(_) | Step::Scalar(..) => "a scalar",
                 Step::Index(_) => "index",
+                Step::Product(..) => "matmul",
             };
             return Err(Refusal::new(format!("there is no {name} of {of} in WGSL that is right")));
         }
@@ -105,7 +109,7 @@ fn translated(expr: &Expr, index: usize, step: &Step, wanted: &mut Wanted) -> Op
             };
             format!("{name}(vec2<u32>(p.k{key}, p.k{key}_high), i)")
         }
-        Step::Index(_) | Step::Random { .. } => return None,
+        Step::Index(_) | Step::Random { .. } | Step::Product(..) => return None,
     };
     // Types of 16 bits are rounded after every step, as if stored.
     if matches!(d, DType::F16 | DType::BF16) && !matches!(step, Step::Ternary(TernaryOp::Where, ..)) {

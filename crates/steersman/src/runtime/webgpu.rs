@@ -1,0 +1,58 @@
+//! WebGPU adapters as devices. Drivers take 30 to 300 ms to start, so that they arrive while work goes on.
+
+use super::{Inner, Runtime};
+use std::sync::Arc;
+use std::time::Duration;
+use steersman_core::log::Entry;
+use steersman_core::{Device, Place};
+use steersman_wgpu::{DeviceOptions, Found, Gpu, adapters};
+
+/// Time to find out how fast a device is, if nothing is remembered of it.
+const PROBE: Duration = Duration::from_millis(300);
+
+impl Runtime {
+    /// Looks for adapters on a thread of its own, which does not keep the runtime alive.
+    pub(super) fn look_for_adapters(&self) {
+        let inner = Arc::downgrade(&self.inner);
+        let work = move || {
+            for found in adapters() {
+                // Nobody is left to use it.
+                let Some(inner) = inner.upgrade() else { return };
+                add(&Runtime { inner }, &found);
+            }
+        };
+        let thread = std::thread::Builder::new().name("steersman-webgpu".into()).spawn(work);
+        *self.inner.arriving.lock().unwrap_or_else(|e| e.into_inner()) = thread.ok();
+    }
+}
+
+/// Opens one adapter, unless the knobs are against it. What goes wrong is said in the log.
+fn add(runtime: &Runtime, found: &Found) {
+    let inner = &*runtime.inner;
+    let knobs = &inner.knobs;
+    let name = &found.identity.part;
+    if found.software && !knobs.webgpu_software {
+        return say(inner, format!("{name} is software on this CPU, and webgpu.software is false"));
+    }
+    let memory_limit = knobs.webgpu_memory_limit.map(|b| b.0 as usize);
+    let gpu = match Gpu::open(found, DeviceOptions { memory_limit, pipeline_cache: None }) {
+        Ok(gpu) => gpu,
+        Err(why) => return say(inner, format!("{name} cannot be used: {why}")),
+    };
+    let known = inner.wisdom.load(gpu.identity().fingerprint()).machine.is_some();
+    let machine = match known || knobs.frozen {
+        true => Default::default(),
+        false => gpu.probe(PROBE).map(|p| p.machine).unwrap_or_default(),
+    };
+    let device = Device { identity: gpu.identity().clone(), place: Place::Host, machine };
+    // Two adapters of one family need two names.
+    let family = &gpu.identity().family;
+    let same = inner.engine.devices().iter().filter(|d| &d.identity.family == family).count();
+    let prefix = if same == 0 { family.clone() } else { format!("{family}{same}") };
+    let kernels = gpu.clone();
+    runtime.add_accelerator(device, gpu, |id| kernels.kernels_as(id, &prefix));
+}
+
+fn say(inner: &Inner, note: String) {
+    inner.log.push(Entry { note: Some(note), ..Entry::default() });
+}
