@@ -75,13 +75,23 @@ pub struct Subject {
     pub(super) at: Corners,
     /// The workload's hash, for its history.
     pub hash: u64,
+    /// Whether it has one.
+    pub(super) seen: bool,
 }
 
 impl Subject {
-    /// Of this workload, whose key hashes to this.
-    pub fn of(w: &Workload, hash: u64) -> Subject {
+    /// Of this workload, whose key hashes to this, without a history.
+    pub(super) fn of(w: &Workload, hash: u64) -> Subject {
         let at = Corners::around(&coordinates(w));
-        Subject { op: w.op().name(), class: w.class(), dtype: w.dtype(), layout: w.layout(), at, hash }
+        Subject {
+            op: w.op().name(),
+            class: w.class(),
+            dtype: w.dtype(),
+            layout: w.layout(),
+            at,
+            hash,
+            seen: false,
+        }
     }
 
     pub(super) fn cell(&self, variant: Variant) -> CellKey {

@@ -14,7 +14,7 @@ use super::terms::Terms;
 use crate::op::OpClass;
 use crate::units::Seconds;
 use crate::workload::Workload;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::sync::OnceLock;
 
@@ -71,6 +71,8 @@ const HISTORY_CAPACITY: usize = 16_384;
 pub struct Model {
     cells: HashMap<CellKey, Cell, BuildHasherDefault<Mix>>,
     history: HashMap<(u64, Variant), (u64, History), BuildHasherDefault<Mix>>,
+    /// Workloads with a history: one look for all candidates of a workload that has none.
+    seen: HashSet<u64, BuildHasherDefault<Mix>>,
     clock: u64,
     changes: u64,
     samples: Vec<Sample>,
@@ -118,7 +120,9 @@ impl Model {
             spread = (c.variance + FLOOR).sqrt();
         }
         let mut evidence = Evidence { source, samples, exact: 0, extrapolated, transfers: None };
-        if let Some((_, h)) = self.history.get(&(subject.hash, variant)) {
+        if subject.seen
+            && let Some((_, h)) = self.history.get(&(subject.hash, variant))
+        {
             let (vm, vh) = (spread * spread, h.variance());
             mean = ((mean.ln() / vm + h.mean / vh) / (1.0 / vm + 1.0 / vh)).exp();
             let one_run = if h.n > 1 { h.m2 / (h.n.min(64) as f64 - 1.0) } else { 0.0 };
@@ -168,11 +172,20 @@ impl Model {
             let entry = self.history.entry((hash, variant)).or_default();
             entry.0 = clock;
             entry.1.add(seconds.ln());
+            self.seen.insert(hash);
             if self.history.len() > HISTORY_CAPACITY {
                 let newest = clock;
                 self.history.retain(|_, (at, _)| newest - *at < HISTORY_CAPACITY as u64 / 2);
+                self.seen = self.history.keys().map(|(hash, _)| *hash).collect();
             }
         }
+    }
+
+    /// What the model needs of a workload whose key hashes to this, worked out once for all its candidates.
+    pub fn subject(&self, w: &Workload, hash: u64) -> Subject {
+        let mut subject = Subject::of(w, hash);
+        subject.seen = self.seen.contains(&hash);
+        subject
     }
 
     /// How often anything was learned: to tell whether there is something to save.
@@ -244,6 +257,7 @@ impl Model {
     /// Puts remembered history of one exact workload in.
     pub fn restore_history(&mut self, hash: u64, variant: Variant, history: History) {
         self.clock += 1;
+        self.seen.insert(hash);
         self.history.insert((hash, variant), (self.clock, history));
     }
 
@@ -267,6 +281,7 @@ impl Model {
     /// Forgets the history of exact workloads, so that only the regression speaks.
     pub fn forget_history(&mut self) {
         self.history.clear();
+        self.seen.clear();
     }
 
     /// Forgets everything.
@@ -275,6 +290,7 @@ impl Model {
         self.samples.clear();
         self.cells.clear();
         self.history.clear();
+        self.seen.clear();
     }
 }
 

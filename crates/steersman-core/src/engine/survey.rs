@@ -3,7 +3,7 @@
 use super::links::Carried;
 use super::{Engine, EngineError, Settings, fallback_hash, lock, read};
 use crate::candidate::{self, Candidate, Candidates};
-use crate::cost::{Machine, Source, Subject, Variant};
+use crate::cost::{Machine, Source, Variant};
 use crate::device::{DeviceId, Place};
 use crate::drift::Watch;
 use crate::kernel::{Kernel, Refusal};
@@ -59,7 +59,7 @@ impl Engine {
         let shape = w.dims().iter().product();
         let elements = w.inputs().iter().map(|o| o.elements()).fold(shape, usize::max);
         let small = settings.small_batch.is_some_and(|limit| elements < limit);
-        let subject = Subject::of(w, hash);
+        let subject = model.subject(w, hash);
         let unknown = Machine::default();
         let at_home = w.inputs().iter().chain(w.outputs()).all(|o| o.place == Place::Host);
         // A kernel that was asked for by name is found however long its moves take.
