@@ -77,11 +77,15 @@ fn state(screen: &Screen, s: &State) -> String {
     format!("\n{}", table.show(&screen.paint))
 }
 
-/// One line for a heading: part, threads, instruction sets, memory.
+/// One line for a heading: part, threads, instruction sets, memory. Of other devices than a CPU the part alone: the
+/// rest is a long list.
 pub fn heading(d: &Device) -> String {
     let memory = d.identity.memory.map_or("unknown memory".into(), |m| Bytes(m).to_string());
     let i = &d.identity;
-    format!("{}, {} threads, {}, {memory}", i.part, i.parallelism, i.isa.join(" "))
+    match d.place {
+        Place::Host => format!("{}, {} threads, {}, {memory}", i.part, i.parallelism, i.isa.join(" ")),
+        Place::Device(_) => i.part.clone(),
+    }
 }
 
 fn kernels(runtime: &Runtime, device: usize) -> Vec<String> {
@@ -146,11 +150,17 @@ fn as_text(screen: &Screen, runtime: &Runtime, index: usize, d: &Device) -> Stri
     facts.row(["  fingerprint", &format!("{:016x}", i.fingerprint())]);
     facts.row(["  kernels", &kernels(runtime, index).len().to_string()]);
     let handoff = d.machine.handoff.map_or("unknown".into(), |s| Seconds(s).to_string());
-    facts.row(["  thread hand-off", &handoff]);
+    let away = d.place != Place::Host;
+    facts.row([if away { "  launch" } else { "  thread hand-off" }, &handoff]);
+    if away {
+        facts.row(["  at once", &i.parallelism.to_string()]);
+        facts.row(["  features", &i.isa.join(" ")]);
+    }
     let mut peaks: Vec<_> = d.machine.peak_f32.iter().collect();
     peaks.sort_by(|a, b| a.1.total_cmp(b.1));
     for (isa, rate) in peaks {
-        facts.row([format!("  peak {isa}"), format!("{} a core in f32", si(*rate, "flop/s"))]);
+        let each = if away { "" } else { " a core" };
+        facts.row([format!("  peak {isa}"), format!("{}{each} in f32", si(*rate, "flop/s"))]);
     }
     out += &facts.show(&screen.paint);
     out += "\n";
