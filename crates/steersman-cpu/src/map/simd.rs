@@ -15,8 +15,8 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use steersman_core::cost::{Machine, Terms, Traffic};
 use steersman_core::{
-    DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, Operand, ParamList, Params, Ran, Refusal,
-    TernaryOp, Workload,
+    BinaryOp, DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, Operand, ParamList, Params, Ran,
+    Refusal, TernaryOp, UnaryOp, Workload,
 };
 
 /// Up to this many bytes of a function that takes a while, single elements are quicker than a vector by way of the
@@ -197,6 +197,18 @@ impl Flat {
     }
 }
 
+/// Whether its rows are not cheap, without looking for them: that would take as long as two elements.
+fn takes_long(op: Op) -> bool {
+    use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Recip, Relu, Round, Rsqrt, Sign, Sqrt, Trunc};
+    match op {
+        Op::Unary(u) => {
+            !matches!(u, Neg | Abs | Sqrt | Sign | Rsqrt | Recip | Relu | Floor | Ceil | Round | Trunc | Not)
+        }
+        Op::Binary(b) => matches!(b, BinaryOp::Rem | BinaryOp::Pow | BinaryOp::Atan2),
+        _ => false,
+    }
+}
+
 fn half(o: &Operand) -> Option<Half> {
     match o.dtype {
         DType::F16 => Some(Half::F16),
@@ -251,13 +263,13 @@ impl Kernel for Simd {
         if n == 0 {
             return Ok(Ran::Clean);
         }
-        let Some(rows) = self.rows(w) else {
-            return Err(KernelError::Failed(format!("{} has no loop for {w}", self.name)));
-        };
-        if n * w.output().dtype.size() <= SINGLE && !rows.cheap {
+        if n * w.output().dtype.size() <= SINGLE && takes_long(w.op()) {
             // SAFETY: passed on; it takes everything that this kernel takes.
             return unsafe { self.scalar.run(w, p, io) };
         }
+        let Some(rows) = self.rows(w) else {
+            return Err(KernelError::Failed(format!("{} has no loop for {w}", self.name)));
+        };
         let chooses = w.op() == Op::Ternary(TernaryOp::Where);
         let widen = if chooses { None } else { w.inputs().first().and_then(half) };
         let stream = self.stream && !io.inputs.contains(&io.output);
@@ -283,5 +295,24 @@ impl Kernel for Simd {
             Task { plan: Plan::new(w), rows, level: self.level, inputs, base, size, widen, narrow, stream };
         // SAFETY: as above.
         Ok(self.split(n, p.threads.into(), &|range| unsafe { task.run(range) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_what_has_rows_that_are_not_cheap() {
+        let ops = UnaryOp::ALL.iter().map(|&u| Op::Unary(u));
+        for op in ops.chain(BinaryOp::ALL.iter().map(|&b| Op::Binary(b))) {
+            for level in Level::present() {
+                for dtype in [DType::F32, DType::F64] {
+                    if let Some(rows) = table::of(level)(op, dtype) {
+                        assert_eq!(takes_long(op), !rows.cheap, "{} {dtype}", op.name());
+                    }
+                }
+            }
+        }
     }
 }
