@@ -82,10 +82,9 @@ impl Decision {
         self.away
     }
 
-    /// The same call by another variant, because someone said so.
-    pub fn with_variant(self, variant: Variant) -> Decision {
-        // Where that runs is looked up when it does.
-        Decision { variant, reason: ReasonCode::Forced, due: false, away: true, ..self }
+    /// The same decision, because someone said so.
+    pub(crate) fn as_forced(self) -> Decision {
+        Decision { reason: ReasonCode::Forced, ..self }
     }
 
     /// The same decision, made because the one before it failed.

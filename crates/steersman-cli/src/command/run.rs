@@ -25,7 +25,7 @@ pub fn run(screen: &Screen, args: &RunArgs, numerics: Option<NumericClass>) -> O
     let forced = forced(&runtime, &w, args)?;
     let watch = Watch::start(&runtime);
     let mut decision = match forced {
-        Some(v) => runtime.engine().judge(&w)?.with_variant(v),
+        Some(v) => runtime.engine().judge_as(&w, v)?,
         None => runtime.engine().decide(&w)?,
     };
     if let Some(operands) = &operands {

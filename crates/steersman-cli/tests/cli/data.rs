@@ -71,6 +71,9 @@ fn a_forced_kernel_runs_and_is_logged() {
     assert_eq!(r["forced"], true);
     assert_eq!(r["samples_s"].as_array().map(Vec::len), Some(3));
     assert!(r["median_s"].as_f64().is_some_and(|s| s > 0.0));
+    let expected = e["candidates"].as_array().and_then(|c| c.last()).and_then(|c| c["mean_s"].as_f64());
+    let (expected, predicted) = (expected.expect("a time"), r["predicted_s"].as_f64().expect("a time"));
+    assert!((predicted / expected - 1.0).abs() < 1e-6, "{predicted} is of another kernel than {expected}");
     let log = home.json(&["log"]);
     assert_eq!(log[0]["workload"], "add f32 1000 1000");
     assert_eq!(log[0]["reason"], "forced");

@@ -23,11 +23,32 @@ const MEMORY: f32 = 24.0;
 /// Nodes a grid may span: three sizes over five decades each are 8,000.
 const MOST_NODES: usize = 1 << 16;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// What a node has seen, and the two quotients that every estimate near it needs: dividing when asked took a third
+/// of a miss.
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Node {
     weight: f32,
     sum: f32,
     squares: f32,
+    /// By what a sum becomes a mean.
+    to_mean: f32,
+    /// By what squares become a variance. The mean itself is uncertain while samples are few.
+    to_variance: f32,
+}
+
+impl Node {
+    fn new(weight: f32, sum: f32, squares: f32) -> Node {
+        let w = f64::from(weight);
+        let to_mean = (1.0 / (w + CAUTION)) as f32;
+        let to_variance = ((1.0 + 0.3 / (w + 0.6)) / (w + DOUBT)) as f32;
+        Node { weight, sum, squares, to_mean, to_variance }
+    }
+}
+
+impl Default for Node {
+    fn default() -> Node {
+        Node::new(0.0, 0.0, 0.0)
+    }
 }
 
 /// A quick hasher for keys nobody chooses against us: one multiply a word. `std`'s took half of a miss.
@@ -144,14 +165,13 @@ impl Local {
         let Some(grid) = self.grid.get_mut() else { return };
         for &(place, share) in &at.0 {
             let Some(node) = grid.node_mut(place) else { continue };
-            if node.weight > MEMORY {
-                let keep = MEMORY / node.weight;
-                (node.weight, node.sum, node.squares) = (MEMORY, node.sum * keep, node.squares * keep);
-            }
+            let keep = if node.weight > MEMORY { MEMORY / node.weight } else { 1.0 };
             let w = share * weight;
-            node.weight += w as f32;
-            node.sum += (w * residual) as f32;
-            node.squares += (w * residual * residual) as f32;
+            *node = Node::new(
+                node.weight * keep + w as f32,
+                node.sum * keep + (w * residual) as f32,
+                node.squares * keep + (w * residual * residual) as f32,
+            );
         }
     }
 
@@ -160,18 +180,14 @@ impl Local {
     pub fn at(&self, at: &Corners, prior: f64, variance: f64) -> Correction {
         let mut c = Correction { mean: 0.0, variance: 0.0, near: 0.0 };
         let grid = self.grid();
+        let empty = Node::default();
         for &(place, share) in &at.0 {
-            let n = grid.index(place).map_or(Node::default(), |i| grid.nodes[i]);
+            let n = grid.index(place).map_or(&empty, |i| &grid.nodes[i]);
             let (weight, sum, squares) = (f64::from(n.weight), f64::from(n.sum), f64::from(n.squares));
-            // One division for three: they are half the work here.
-            let (caution, doubt, few) = (weight + CAUTION, weight + DOUBT, weight + 0.6);
-            let inverse = 1.0 / (caution * doubt * few);
-            let mean = (sum + CAUTION * prior) * (inverse * doubt * few);
+            let mean = (sum + CAUTION * prior) * f64::from(n.to_mean);
             let spread = squares - 2.0 * mean * sum + mean * mean * weight;
-            let scatter = (spread.max(0.0) + DOUBT * variance) * (inverse * caution * few);
             c.mean += share * mean;
-            // The mean itself is uncertain while samples are few.
-            c.variance += share * scatter * (1.0 + 0.3 * (inverse * caution * doubt));
+            c.variance += share * (spread.max(0.0) + DOUBT * variance) * f64::from(n.to_variance);
             c.near += share * weight;
         }
         c
@@ -205,7 +221,7 @@ fn decode(bytes: &[u8]) -> Grid {
     // The last first: the box has its far corner at once, and mostly its full size.
     for row in bytes.chunks_exact(ROW).rev() {
         let value = |i: usize| f32::from_le_bytes(word(&row[4 * i..4 * i + 4]));
-        let node = Node { weight: value(1), sum: value(2), squares: value(3) };
+        let node = Node::new(value(1), value(2), value(3));
         let sane =
             node.weight >= 0.0 && node.weight.is_finite() && node.sum.is_finite() && node.squares >= 0.0;
         let id = u32::from_le_bytes(word(&row[..4]));

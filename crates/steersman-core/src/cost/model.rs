@@ -63,6 +63,9 @@ const FLOOR: f64 = 2.25e-4;
 /// A spread of e³ either way says "unknown"; more would say the same.
 const WIDEST: f64 = 3.0;
 
+/// A regression near what was seen is off by less than this, corrections and all: one that is further behind is out.
+const HOPELESS: f64 = 6.0;
+
 /// Exact workloads remembered at most; the oldest half goes when it is full.
 const HISTORY_CAPACITY: usize = 16_384;
 
@@ -80,7 +83,8 @@ pub struct Model {
 
 impl Model {
     /// Predicts the run of `variant` whose counted work is `terms`. `speed` is the device's shared slow-down
-    /// (1: as learned).
+    /// (1: as learned). `None` for one that takes far more than `limit`, which is seen before the rest is
+    /// worked out.
     pub fn estimate(
         &self,
         variant: Variant,
@@ -88,10 +92,19 @@ impl Model {
         terms: &Terms,
         speed: f64,
         scratch: u64,
-    ) -> Estimate {
+        limit: f64,
+    ) -> Option<Estimate> {
         let key = subject.cell(variant);
         let at = &subject.at;
         let own = self.fit(&key);
+        let size = terms.total();
+        if let Some((f, c)) = own
+            && c.settled
+            && f.near.is_some_and(|(a, b)| (a..=b).contains(&size))
+            && f.fit.seconds(terms) * speed > HOPELESS * limit
+        {
+            return None;
+        }
         // An op with few samples of its own leans on what its kernel's other ops have shown here.
         let leans = own.is_none_or(|(_, c)| c.settled && c.stats.samples < 64);
         let pool = if leans { self.fit(&key.pool()) } else { None };
@@ -103,7 +116,6 @@ impl Model {
             (None, None) => (prior_fit().fit.predict(terms), None, Source::Prior),
         };
         let samples = if source == Source::Model { cell.map_or(0, |(_, c)| c.stats.samples) } else { 0 };
-        let size = terms.total();
         let near = cell.and_then(|(f, _)| f.near);
         let extrapolated = near.is_none_or(|(a, b)| size < a || size > b);
         let (mut mean, mut spread) = (p.seconds, p.spread.min(WIDEST));
@@ -136,7 +148,7 @@ impl Model {
         let mean = mean * speed;
         let factor = exp((t90 * spread).min(WIDEST));
         let launch = (p.launch / p.seconds).min(1.0) * mean;
-        Estimate {
+        Some(Estimate {
             mean: Seconds(mean),
             low: Seconds(mean / factor),
             high: Seconds(mean * factor),
@@ -146,7 +158,7 @@ impl Model {
             spread,
             scratch,
             evidence,
-        }
+        })
     }
 
     /// Takes in a measured time. `weight` below 1 for a doubtful one.

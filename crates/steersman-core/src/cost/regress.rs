@@ -276,30 +276,27 @@ impl Fit {
         self.scale / self.shape
     }
 
+    /// The expected time alone.
+    #[inline(always)]
+    pub fn seconds(&self, terms: &Terms) -> f64 {
+        dot(&self.mean, terms.all()) * self.unit
+    }
+
     /// Predicts a run of this work. Inlined: handing the answer over through memory took a tenth of a miss.
     #[inline(always)]
     pub fn predict(&self, terms: &Terms) -> Prediction {
-        // Most terms are of other memory levels and zero here.
-        let (mut x, mut used, mut n) = ([0.0; MAX_TERMS], [0; MAX_TERMS], 0);
-        let (mut seconds, mut launch) = (0.0, 0.0);
-        for (i, &xi) in terms.seconds().iter().enumerate().filter(|(_, x)| **x != 0.0) {
-            (x[n], used[n]) = (xi, i);
-            n += 1;
-            let s = self.mean[i] * xi * self.unit;
-            seconds += s;
-            if i < terms.launch_terms() {
-                launch += s;
-            }
+        // All terms, though most are of other memory levels and zero here: eight at a time without a branch take
+        // half as long as picking out the five that are not.
+        let x = terms.all();
+        let each: Vector = std::array::from_fn(|i| self.mean[i] * x[i]);
+        let launch = (0..terms.launch_terms()).map(|i| each[i]).sum::<f64>() * self.unit;
+        let seconds = (sum(&each) * self.unit).max(1e-10);
+        let mut spread = [0.0; MAX_TERMS];
+        for (row, x) in self.covariance.iter().zip(x) {
+            (0..MAX_TERMS).for_each(|j| spread[j] += x * row[j]);
         }
-        let seconds = seconds.max(1e-10);
-        // The covariance is symmetric: half of it, counted twice.
-        let (mut doubled, mut diagonal) = (0.0, 0.0);
-        for i in 0..n {
-            let row = &self.covariance[used[i]];
-            diagonal += x[i] * x[i] * row[used[i]];
-            doubled += x[i] * (0..i).map(|j| x[j] * row[used[j]]).sum::<f64>();
-        }
-        let doubt = (diagonal + 2.0 * doubled) * (self.unit / seconds).powi(2);
+        let relative = self.unit / seconds;
+        let doubt = dot(&spread, x) * relative * relative;
         // Doubt about rates is in units of the noise assumed beforehand: quiet samples of one size say
         // nothing about a term they did not exercise.
         let noise = self.noise2();
@@ -310,6 +307,17 @@ impl Fit {
             dof: self.dof(),
         }
     }
+}
+
+/// The sum of eight, in pairs: no addition waits for more than two others.
+#[inline(always)]
+fn sum(v: &Vector) -> f64 {
+    ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]))
+}
+
+#[inline(always)]
+fn dot(a: &Vector, b: &Vector) -> f64 {
+    sum(&std::array::from_fn(|i| a[i] * b[i]))
 }
 
 /// Inverse of a symmetric positive definite matrix by Cholesky. The added precision keeps it definite, and

@@ -43,6 +43,12 @@ impl Terms {
         &self.seconds[..self.len as usize]
     }
 
+    /// The same with zeros for the terms that are not listed.
+    #[inline]
+    pub(super) fn all(&self) -> &[f64; MAX_TERMS] {
+        &self.seconds
+    }
+
     /// All terms together at prior rates.
     #[inline]
     pub fn total(&self) -> f64 {

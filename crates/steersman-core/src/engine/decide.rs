@@ -199,6 +199,14 @@ impl Engine {
         self.settle(w, hash, &candidates)
     }
 
+    /// The decision for this variant, because someone said so, with what it is expected to take.
+    pub fn judge_as(&self, w: &Workload, variant: Variant) -> Result<Decision, EngineError> {
+        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let mut candidates = self.legal_candidates(w, hash);
+        candidates.retain(|c| c.variant == variant);
+        Ok(self.settle(w, hash, &candidates)?.as_forced())
+    }
+
     fn settle(&self, w: &Workload, hash: u64, candidates: &Candidates) -> Result<Decision, EngineError> {
         if candidates.is_empty() {
             return Err(self.no_candidate(w, hash));

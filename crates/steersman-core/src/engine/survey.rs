@@ -36,7 +36,7 @@ impl Scope<'_> {
 
 impl Engine {
     /// Legal candidates with estimates. Those that cannot win, because moving alone takes longer than another does
-    /// at its slowest, are left out.
+    /// at its slowest or the work far longer, are left out.
     pub(super) fn candidates(&self, w: &Workload, hash: u64) -> Candidates {
         let mut found = Candidates::new();
         self.survey(w, hash, &mut found, Scope::Likely);
@@ -104,7 +104,12 @@ impl Engine {
                 let group = (device, params.threads > 1);
                 let watch = watches.iter().find(|(k, _)| *k == group).map_or_else(Watch::default, |w| w.1);
                 let scratch = kernel.scratch(w, params) as u64;
-                let mut estimate = model.estimate(variant, &subject, &terms, watch.speed(), scratch);
+                let limit = if likely { slowest } else { f64::INFINITY };
+                let Some(mut estimate) =
+                    model.estimate(variant, &subject, &terms, watch.speed(), scratch, limit)
+                else {
+                    continue;
+                };
                 // Doubt only reaches down: a slow-down that went on is in the estimate already.
                 let doubt = watch.doubt(now);
                 if doubt > 0.0 {
@@ -161,7 +166,7 @@ impl Engine {
     /// Every legal candidate with its estimate, in registration order. Decides nothing.
     pub fn estimates(&self, w: &Workload) -> Candidates {
         let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
-        self.candidates(w, hash)
+        self.legal_candidates(w, hash)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Workloads of fused groups: an expression over operands broadcast to one shape, several results.
 
+use super::derived::Derived;
 use super::infer::{broadcast, reduced, stretch};
 use super::operand::{Dims, Operand};
 use super::{Workload, WorkloadError};
@@ -82,6 +83,7 @@ impl Workload {
             output: group.outputs[0].clone(),
             numerics: NumericClass::Reassociated,
             group: Some(Arc::new(group)),
+            bytes: Derived::default(),
         })
     }
 

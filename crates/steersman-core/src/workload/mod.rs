@@ -9,6 +9,7 @@
 //! # Ok::<(), steersman_core::WorkloadError>(())
 //! ```
 
+mod derived;
 mod error;
 mod fused;
 mod infer;
@@ -26,6 +27,7 @@ use crate::dtype::DType;
 use crate::expr::Expr;
 use crate::kernel::NumericClass;
 use crate::op::{Op, OpClass};
+use derived::Derived;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -38,6 +40,8 @@ pub struct Workload {
     numerics: NumericClass,
     /// What a fused group has beyond that.
     group: Option<Arc<fused::Group>>,
+    /// Bytes that must move. Nothing that can be changed about a workload changes them.
+    bytes: Derived,
 }
 
 /// How an operand list lies in memory; part of a model's key because it changes the rate, not the rule.
@@ -57,7 +61,14 @@ impl Workload {
     pub fn new(op: Op, inputs: impl IntoIterator<Item = Operand>) -> Result<Workload, WorkloadError> {
         let inputs: SmallVec<[Operand; 3]> = inputs.into_iter().collect();
         let (op, inputs, output) = infer::infer(op, inputs)?;
-        Ok(Workload { op, inputs, output, numerics: NumericClass::Reassociated, group: None })
+        Ok(Workload {
+            op,
+            inputs,
+            output,
+            numerics: NumericClass::Reassociated,
+            group: None,
+            bytes: Derived::default(),
+        })
     }
 
     /// An element-wise workload whose operands and output already have one shape and need no checking beyond
@@ -83,7 +94,15 @@ impl Workload {
             .into_iter()
             .inspect(|o| same &= o.dtype == output.dtype && o.dims[..] == output.dims[..])
             .collect();
-        (same && inputs.len() == op.arity()).then_some(Workload { op, inputs, output, numerics, group: None })
+        let bytes = Derived::default();
+        (same && inputs.len() == op.arity()).then_some(Workload {
+            op,
+            inputs,
+            output,
+            numerics,
+            group: None,
+            bytes,
+        })
     }
 
     /// A user function's workload: `sizes` are what its time depends on.
@@ -238,9 +257,11 @@ impl Workload {
     /// Bytes that must move at least: each distinct input byte once, each output byte once.
     #[inline]
     pub fn bytes(&self) -> f64 {
-        let read: usize = self.inputs.iter().map(|o| o.distinct_bytes()).sum();
-        let written: usize = self.outputs().iter().map(|o| o.bytes()).sum();
-        (read + written) as f64
+        self.bytes.get(|| {
+            let read: usize = self.inputs.iter().map(|o| o.distinct_bytes()).sum();
+            let written: usize = self.outputs().iter().map(|o| o.bytes()).sum();
+            (read + written) as f64
+        })
     }
 
     /// Flops per byte.

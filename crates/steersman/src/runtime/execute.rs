@@ -63,7 +63,7 @@ impl Runtime {
         let addresses: Vec<Address> = pieces.iter().map(|p| p.start()).collect();
         let io = Io::new(&addresses, result.start());
         let decision = match forced {
-            Some(v) => inner.engine.judge(w)?.with_variant(v),
+            Some(v) => inner.engine.judge_as(w, v)?,
             None => inner.engine.decide(w)?,
         };
         // SAFETY: the pieces have the sizes the workload needs, checked above, at the places it says.
