@@ -63,8 +63,10 @@ const FLOOR: f64 = 2.25e-4;
 /// A spread of e³ either way says "unknown"; more would say the same.
 const WIDEST: f64 = 3.0;
 
-/// A regression near what was seen is off by less than this, corrections and all: one that is further behind is out.
-const HOPELESS: f64 = 6.0;
+/// How far behind a regression puts what is out, whatever its corrections: near what was seen it is off by less than
+/// this, and elsewhere no estimate is wider than [`WIDEST`].
+const HOPELESS_NEAR: f64 = 6.0;
+const HOPELESS: f64 = 20.0;
 
 /// Exact workloads remembered at most; the oldest half goes when it is full.
 const HISTORY_CAPACITY: usize = 16_384;
@@ -98,12 +100,11 @@ impl Model {
         let at = &subject.at;
         let own = self.fit(&key);
         let size = terms.total();
-        if let Some((f, c)) = own
-            && c.settled
-            && f.near.is_some_and(|(a, b)| (a..=b).contains(&size))
-            && f.fit.seconds(terms) * speed > HOPELESS * limit
-        {
-            return None;
+        if let Some((f, _)) = own {
+            let near = f.near.is_some_and(|(a, b)| (a..=b).contains(&size));
+            if f.fit.seconds(terms) * speed > limit * if near { HOPELESS_NEAR } else { HOPELESS } {
+                return None;
+            }
         }
         // An op with few samples of its own leans on what its kernel's other ops have shown here.
         let leans = own.is_none_or(|(_, c)| c.settled && c.stats.samples < 64);

@@ -31,16 +31,26 @@ struct Report {
     hit_ns_p99: f64,
     miss_ns_p50: f64,
     miss_ns_p99: f64,
-    /// Legal candidates of the workload the misses decide.
+    /// Legal candidates of the workload the misses decide: about twenty, more where no workload has that few.
     candidates: usize,
     allocations_per_hit: f64,
     /// The workload the misses decide.
     miss_workload: String,
+    /// The same of the workload with the most candidates.
+    most: Busiest,
     /// Share of repeated calls that were due for timing.
     due_share: f64,
     /// Threads that decided at once for `hit_ns_p50_threads`.
     threads: usize,
     hit_ns_p50_threads: f64,
+}
+
+/// Misses of the workload that takes longest to decide.
+#[derive(Debug, Serialize)]
+struct Busiest {
+    workload: String,
+    candidates: usize,
+    miss_ns_p50: f64,
 }
 
 pub fn run(screen: &Screen) -> Outcome {
@@ -57,6 +67,10 @@ pub fn run(screen: &Screen) -> Outcome {
     table.row(["hit".to_string(), ns(report.hit_ns_p50_threads), String::new(), at_once]);
     let candidates = format!("{} candidates of '{}'", report.candidates, report.miss_workload);
     table.row(["miss".to_string(), ns(report.miss_ns_p50), ns(report.miss_ns_p99), candidates]);
+    if report.most.workload != report.miss_workload {
+        let most = format!("{} candidates of '{}'", report.most.candidates, report.most.workload);
+        table.row(["miss".to_string(), ns(report.most.miss_ns_p50), String::new(), most]);
+    }
     screen.print(&table.show(&screen.paint))
 }
 
@@ -69,8 +83,9 @@ fn measure(runtime: &Runtime) -> Result<Report, Failure> {
     }
     let (hits, due) = hit_times(engine, &workloads)?;
     let threads = runtime.cpu().team.max();
-    let (miss_workload, candidates) = busiest(engine)?;
+    let ((miss_workload, candidates), (busiest, most)) = about_twenty_and_most(engine)?;
     let misses = miss_times(engine, &miss_workload)?;
+    let most_misses = if busiest == miss_workload { misses.clone() } else { miss_times(engine, &busiest)? };
     Ok(Report {
         hit_ns_p50: percentile(&hits, 0.5)?,
         hit_ns_p99: percentile(&hits, 0.99)?,
@@ -79,6 +94,11 @@ fn measure(runtime: &Runtime) -> Result<Report, Failure> {
         candidates,
         allocations_per_hit: allocations_per_hit(engine, &workloads)?,
         miss_workload: miss_workload.to_string(),
+        most: Busiest {
+            workload: busiest.to_string(),
+            candidates: most,
+            miss_ns_p50: percentile(&most_misses, 0.5)?,
+        },
         due_share: due,
         threads,
         hit_ns_p50_threads: at_once(engine, &workloads, threads)?,
@@ -160,8 +180,12 @@ fn allocations_per_hit(engine: &Engine, workloads: &[Workload]) -> Result<f64, F
     if hits == 0 { Err(Failure::failed("no decision was a hit")) } else { Ok(counted as f64 / hits as f64) }
 }
 
-/// The workload with the most candidates among some that have many.
-fn busiest(engine: &Engine) -> Result<(Workload, usize), Failure> {
+/// A workload with the number of its legal candidates.
+type Counted = (Workload, usize);
+
+/// Of some workloads with many candidates: the one that has the fewest from twenty on (else the most), and the one
+/// with the most.
+fn about_twenty_and_most(engine: &Engine) -> Result<(Counted, Counted), Failure> {
     let texts = [
         "matmul f32 64x64 64x64",
         "matmul f32 500x500 500x500",
@@ -174,12 +198,16 @@ fn busiest(engine: &Engine) -> Result<(Workload, usize), Failure> {
         "sum f32 1000x1000 axis=0",
         "transpose f32 1000x1000",
     ];
-    let counted = texts.iter().filter_map(|t| {
+    let count = |t: &&str| {
         let w: Workload = t.parse().ok()?;
         let n = engine.estimates(&w).len();
-        Some((w, n))
-    });
-    counted.max_by_key(|(_, n)| *n).ok_or_else(|| Failure::failed("no workload has a candidate"))
+        (n > 0).then_some((w, n))
+    };
+    let counted: Vec<Counted> = texts.iter().filter_map(count).collect();
+    let most = counted.iter().max_by_key(|(_, n)| *n);
+    let twenty = counted.iter().filter(|(_, n)| *n >= 20).min_by_key(|(_, n)| *n).or(most);
+    let none = || Failure::failed("no workload has a candidate");
+    Ok((twenty.cloned().ok_or_else(none)?, most.cloned().ok_or_else(none)?))
 }
 
 fn miss_times(engine: &Engine, w: &Workload) -> Result<Vec<f64>, Failure> {
