@@ -193,6 +193,15 @@ impl Gpu {
         self.pipelines.get(&self.device, key, source)
     }
 
+    /// Whether work of this structure has run here, so that its pipelines are compiled.
+    pub(crate) fn is_ready(&self, structure: u64) -> bool {
+        self.pipelines.is_ready(structure)
+    }
+
+    pub(crate) fn note_ready(&self, structure: u64) {
+        self.pipelines.note_ready(structure);
+    }
+
     /// The buffer an address lies in, and how many bytes in.
     pub(crate) fn find(&self, at: Address) -> Result<(Arc<Held>, u64), KernelError> {
         let outside = || KernelError::Failed(format!("{:#x} is no address of {}", at.0, self.identity.part));

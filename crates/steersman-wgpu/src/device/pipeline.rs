@@ -3,10 +3,10 @@
 use super::adapter::ready;
 use super::fault::said;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 use steersman_core::{KernelError, Ran, Seconds};
@@ -40,7 +40,7 @@ impl Pipeline {
         if self.used.load(Ordering::Relaxed) || self.used.swap(true, Ordering::Relaxed) {
             Ran::Clean
         } else {
-            Ran::Disturbed
+            Ran::Cold
         }
     }
 }
@@ -53,8 +53,12 @@ pub(super) struct Pipelines {
     known: RwLock<HashMap<Key, Arc<Pipeline>>>,
     /// Sources that would not compile, with the reason: trying again would take as long and end the same.
     failed: Mutex<HashMap<Key, String>>,
+    /// Structures of work that has run, whose pipelines are therefore here.
+    ready: RwLock<HashSet<u64>>,
     cache: Option<(wgpu::PipelineCache, Option<PathBuf>)>,
     took: Mutex<(u64, Duration)>,
+    /// Pipelines there were when they were last saved.
+    saved: AtomicU64,
 }
 
 impl Pipelines {
@@ -67,7 +71,14 @@ impl Pipelines {
             // what does not match is not used.
             (unsafe { device.create_pipeline_cache(&how) }, path)
         });
-        Pipelines { known: RwLock::default(), failed: Mutex::default(), cache, took: Mutex::default() }
+        Pipelines {
+            known: RwLock::default(),
+            failed: Mutex::default(),
+            ready: RwLock::default(),
+            cache,
+            took: Mutex::default(),
+            saved: AtomicU64::new(0),
+        }
     }
 
     /// The pipeline of `key`, made from `source` the first time.
@@ -93,6 +104,7 @@ impl Pipelines {
                 let mut known = self.known.write().unwrap_or_else(|e| e.into_inner());
                 if known.len() >= MOST {
                     known.clear();
+                    self.ready.write().unwrap_or_else(|e| e.into_inner()).clear();
                 }
                 Ok(known.entry(key.clone()).or_insert_with(|| Arc::new(p)).clone())
             }
@@ -152,6 +164,18 @@ impl Pipelines {
         Ok(Pipeline { id: all.0, pipeline, layout, params, took: took.into(), used })
     }
 
+    /// Whether work of this structure has run.
+    pub fn is_ready(&self, structure: u64) -> bool {
+        self.ready.read().unwrap_or_else(|e| e.into_inner()).contains(&structure)
+    }
+
+    /// Notes that work of this structure has run.
+    pub fn note_ready(&self, structure: u64) {
+        if !self.is_ready(structure) {
+            self.ready.write().unwrap_or_else(|e| e.into_inner()).insert(structure);
+        }
+    }
+
     /// Pipelines compiled and the time it took.
     pub fn compiled(&self) -> (u64, Duration) {
         *lock(&self.took)
@@ -160,6 +184,10 @@ impl Pipelines {
     /// Writes what the driver would like to find again, beside the old file first.
     pub fn save(&self) -> std::io::Result<()> {
         let Some((cache, Some(path))) = &self.cache else { return Ok(()) };
+        let compiled = self.compiled().0;
+        if self.saved.swap(compiled, Ordering::AcqRel) == compiled {
+            return Ok(());
+        }
         let Some(data) = cache.get_data() else { return Ok(()) };
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;

@@ -3,9 +3,11 @@
 //! Everyone is run once to compile and warm up, then timed; the slower half leaves, those left are timed twice
 //! as often, and so on until one is left or the time is up. A variant that fails leaves with its reason.
 
+use crate::cost::Variant;
+use crate::kernel::KernelError;
+use crate::measure::Rig;
+use crate::units::Seconds;
 use std::time::{Duration, Instant};
-use steersman_core::measure::Rig;
-use steersman_core::{KernelError, Seconds, Variant};
 
 /// What was found about one variant.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +89,7 @@ fn key(f: &Finding) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steersman_core::{Params, Ran};
+    use crate::kernel::{Params, Ran};
 
     struct Sleeps(Vec<u32>);
     impl Rig for Sleeps {

@@ -1,0 +1,93 @@
+//! Settling parameters: kernels with large spaces are searched on a few workloads, and what won is what
+//! decisions weigh from then on.
+
+use super::Bench;
+use super::search::search;
+use super::winners::Winners;
+use crate::candidate;
+use crate::cost::Variant;
+use crate::engine::Engine;
+use crate::workload::Workload;
+use std::time::{Duration, Instant};
+
+/// Times that every point is run in a search that ends: once to warm up, and some of them again and again.
+const RUNS: f64 = 4.0;
+
+/// Searches the kernels that run where these workloads live, for about `budget` in all; what was searched before
+/// is left alone, and so is what would take longer than its share. `told` hears of each workload and may say that
+/// this is enough. Returns how many kernels were settled.
+pub fn settle(
+    engine: &Engine,
+    bench: &dyn Bench,
+    workloads: &[Workload],
+    budget: Duration,
+    told: &mut dyn FnMut(&Workload) -> bool,
+) -> usize {
+    let started = Instant::now();
+    let mut settled = 0;
+    for (i, w) in workloads.iter().enumerate() {
+        let left = budget.saturating_sub(started.elapsed());
+        let share = left / (workloads.len() - i) as u32;
+        let size = Winners::size(w);
+        let points = points(engine, w, size);
+        let all = engine.estimates(w);
+        let here = all.iter().filter(|c| !c.is_moved()).map(|c| c.estimate.mean.0);
+        let long = here.fold(f64::INFINITY, f64::min) * points.len() as f64 * RUNS;
+        if points.is_empty() || long > left.as_secs_f64() {
+            continue;
+        }
+        if !told(w) {
+            break;
+        }
+        let Ok(mut rig) = bench.rig(w) else { continue };
+        let found = search(&mut *rig, &points, share);
+        let mut done: Vec<u16> = Vec::new();
+        for (f, best) in found.iter().filter_map(|f| Some((f, f.best?))) {
+            engine.learn(f.variant, w, best.0, 1.0);
+            if let (Some(cold), Some(k)) = (f.cold, engine.registry().get(f.variant.kernel)) {
+                engine.learn_setup(k.device(), cold - best);
+            }
+            // Quickest first: the first of a kernel is its winner.
+            if done.contains(&f.variant.kernel) {
+                continue;
+            }
+            done.push(f.variant.kernel);
+            if let Some(winners) = engine.registry().get(f.variant.kernel).and_then(|k| k.winners()) {
+                winners.set(size, f.variant.params);
+                settled += 1;
+            }
+        }
+    }
+    engine.invalidate();
+    settled
+}
+
+/// Every point of every kernel at the workload's place that has not been searched at this size. Those that
+/// decisions weigh now come first: should the time not suffice for all, they have been compared.
+fn points(engine: &Engine, w: &Workload, size: u8) -> Vec<Variant> {
+    let place = w.output().place;
+    let mut all = Vec::new();
+    let mut usual = 0;
+    for (kernel, k) in engine.registry().about(w.op()) {
+        let open = k.winners().is_some_and(|winners| !winners.covers(size));
+        let barred = || engine.guard().check(kernel, w.op().name(), w.dtype()).is_some();
+        if !open
+            || engine.place_of(kernel) != Some(place)
+            || barred()
+            || candidate::legality(&**k, w).is_err()
+        {
+            continue;
+        }
+        let weighed = k.params(w);
+        for params in k.space(w) {
+            let variant = Variant { kernel, params };
+            if weighed.contains(&params) {
+                all.insert(usual, variant);
+                usual += 1;
+            } else {
+                all.push(variant);
+            }
+        }
+    }
+    all
+}
