@@ -91,6 +91,23 @@ fn a_block_beyond_one_binding_is_too_large() {
 }
 
 #[test]
+fn an_operand_beyond_one_binding_is_refused_with_the_reason() {
+    let Some(gpu) = gpu() else { return };
+    let isa = &gpu.identity().isa;
+    let binding =
+        isa.iter().find_map(|i| i.strip_prefix("binding-")?.parse::<usize>().ok()).expect("its limit");
+    let n = binding / 8 + 1;
+    if n >= 1 << 31 {
+        return;
+    }
+    for (text, name) in [(format!("copy f64 {n}"), "copy"), (format!("sum i64 {n}"), "reduce-two-pass")] {
+        let why = kernel(&gpu, name).supports(&text.parse().expect("a workload")).expect_err("too large");
+        assert!(why.to_string().contains("one binding"), "{why}");
+    }
+    assert!(kernel(&gpu, "copy").supports(&"copy f64 1000".parse().expect("a workload")).is_ok());
+}
+
+#[test]
 fn bytes_come_back_as_they_went_wherever_they_lie() {
     let Some(gpu) = gpu() else { return };
     let block = gpu.clone().take(1000).expect("a small block");

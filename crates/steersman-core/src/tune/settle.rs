@@ -91,3 +91,87 @@ fn points(engine: &Engine, w: &Workload, size: u8) -> Vec<Variant> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{Machine, Terms};
+    use crate::device::DeviceId;
+    use crate::kernel::{Kernel, KernelError, Params, Ran, Refusal};
+    use crate::measure::Rig;
+    use crate::op::Op;
+    use std::sync::Arc;
+
+    /// Takes as many milliseconds as its variant is away from the third.
+    struct Tuned(Winners);
+
+    impl Kernel for Tuned {
+        fn name(&self) -> &str {
+            "test/tuned"
+        }
+        fn device(&self) -> DeviceId {
+            DeviceId(0)
+        }
+        fn handles(&self, _: Op) -> bool {
+            true
+        }
+        fn supports(&self, _: &Workload) -> Result<(), Refusal> {
+            Ok(())
+        }
+        fn space(&self, _: &Workload) -> Vec<Params> {
+            (0..5).map(|variant| Params { threads: 1, variant }).collect()
+        }
+        fn winners(&self) -> Option<&Winners> {
+            Some(&self.0)
+        }
+        fn terms(&self, _: &Workload, _: Params, _: &Machine) -> Terms {
+            Terms::launch(1e-4)
+        }
+    }
+
+    struct Sleeps;
+    impl Rig for Sleeps {
+        fn run(&mut self, v: Variant) -> Result<Ran, KernelError> {
+            std::thread::sleep(Duration::from_millis(1 + 4 * u64::from(v.params.variant.abs_diff(3))));
+            Ok(Ran::Clean)
+        }
+        fn check(&mut self, _: Variant) -> Result<(), String> {
+            Ok(())
+        }
+    }
+    impl Bench for Sleeps {
+        fn rig(&self, _: &Workload) -> Result<Box<dyn Rig>, String> {
+            Ok(Box::new(Sleeps))
+        }
+    }
+
+    #[test]
+    fn the_quickest_point_is_kept_and_not_searched_for_again() {
+        let engine = Engine::default();
+        let kernel = Arc::new(Tuned(Winners::default()));
+        engine.register(kernel.clone()).unwrap();
+        let w: Workload = "add f32 1000 1000".parse().unwrap();
+        let budget = Duration::from_millis(600);
+        let searched = |w: &Workload| {
+            let mut told = 0;
+            let n = settle(&engine, &Sleeps, std::slice::from_ref(w), budget, &mut |_| {
+                told += 1;
+                true
+            });
+            (n, told)
+        };
+        assert_eq!(searched(&w), (1, 1));
+        assert_eq!(kernel.0.near(Winners::size(&w)).map(|p| p.variant), Some(3));
+        assert_eq!(searched(&w), (0, 0), "known already");
+        kernel.0.restore(&[]);
+        assert_eq!(settle(&engine, &Sleeps, &[w], budget, &mut |_| false), 0, "told to stop");
+    }
+
+    #[test]
+    fn what_would_take_longer_than_there_is_time_is_passed_over() {
+        let engine = Engine::default();
+        engine.register(Arc::new(Tuned(Winners::default()))).unwrap();
+        let w: Workload = "add f32 1000 1000".parse().unwrap();
+        assert_eq!(settle(&engine, &Sleeps, &[w], Duration::from_micros(10), &mut |_| true), 0);
+    }
+}

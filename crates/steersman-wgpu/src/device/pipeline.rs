@@ -56,6 +56,8 @@ pub(super) struct Pipelines {
     /// Structures of work that has run, whose pipelines are therefore here.
     ready: RwLock<HashSet<u64>>,
     cache: Option<(wgpu::PipelineCache, Option<PathBuf>)>,
+    /// Whether shaders check their indices and loops.
+    checked: bool,
     took: Mutex<(u64, Duration)>,
     /// Pipelines there were when they were last saved.
     saved: AtomicU64,
@@ -63,7 +65,7 @@ pub(super) struct Pipelines {
 
 impl Pipelines {
     /// With what `path` holds from earlier, if the device can use such a thing.
-    pub fn new(device: &wgpu::Device, path: Option<PathBuf>) -> Pipelines {
+    pub fn new(device: &wgpu::Device, path: Option<PathBuf>, checked: bool) -> Pipelines {
         let cache = device.features().contains(wgpu::Features::PIPELINE_CACHE).then(|| {
             let data = path.as_ref().and_then(|p| std::fs::read(p).ok());
             let how = wgpu::PipelineCacheDescriptor { label: None, data: data.as_deref(), fallback: true };
@@ -72,6 +74,7 @@ impl Pipelines {
             (unsafe { device.create_pipeline_cache(&how) }, path)
         });
         Pipelines {
+            checked,
             known: RwLock::default(),
             failed: Mutex::default(),
             ready: RwLock::default(),
@@ -119,10 +122,17 @@ impl Pipelines {
         let invalid = device.push_error_scope(wgpu::ErrorFilter::Validation);
         let internal = device.push_error_scope(wgpu::ErrorFilter::Internal);
         let memory = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        let how = wgpu::ShaderModuleDescriptor {
             label: None,
             source: wgpu::ShaderSource::Wgsl(source.text.as_str().into()),
-        });
+        };
+        let checks = match self.checked {
+            true => wgpu::ShaderRuntimeChecks::checked(),
+            false => wgpu::ShaderRuntimeChecks::unchecked(),
+        };
+        // SAFETY: sources are made here, of expressions that cannot index. Every kernel stays within what the
+        // workload's strides reach, which its caller promised to be there, and its loops end.
+        let module = unsafe { device.create_shader_module_trusted(how, checks) };
         let params = (source.words * 4).next_multiple_of(16) as u64;
         let entry = |binding: u32, ty: wgpu::BufferBindingType, dynamic: bool| wgpu::BindGroupLayoutEntry {
             binding,

@@ -12,8 +12,8 @@ use steersman_core::cost::{Machine, Terms};
 use steersman_core::expr::Expr;
 use steersman_core::tune::Winners;
 use steersman_core::{
-    BinaryOp, DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, ParamList, Params, Ran, Refusal,
-    TernaryOp, UnaryOp, Workload,
+    BinaryOp, Bytes, DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, ParamList, Params, Ran,
+    Refusal, TernaryOp, UnaryOp, Workload,
 };
 
 /// An op on a type: its expression and class, or why not.
@@ -56,8 +56,10 @@ pub(super) fn kernels(
     vec![kernel("map", false), kernel("map-vec4", true)]
 }
 
-/// What no kernel for arrays takes: outputs that overlap themselves, and positions beyond 32 bits.
-pub(super) fn addressable(w: &Workload) -> Result<(), Refusal> {
+/// What no kernel for arrays takes: outputs that overlap themselves, positions beyond 32 bits, and operands beyond
+/// what a shader sees of one buffer.
+pub(super) fn addressable(gpu: &Gpu, w: &Workload) -> Result<(), Refusal> {
+    bindable(gpu, w)?;
     let overlaps =
         |o: &steersman_core::Operand| o.dims.iter().zip(&o.strides).any(|(&d, &s)| d > 1 && s == 0);
     if w.outputs().iter().any(overlaps) {
@@ -67,6 +69,19 @@ pub(super) fn addressable(w: &Workload) -> Result<(), Refusal> {
         return Err(Refusal::new("positions in a shader have 31 bits"));
     }
     Ok(())
+}
+
+/// Whether every operand fits into one binding.
+pub(super) fn bindable(gpu: &Gpu, w: &Workload) -> Result<(), Refusal> {
+    let most = gpu.largest_block();
+    match w.inputs().iter().chain(w.outputs()).map(|o| o.span().0).find(|bytes| *bytes > most) {
+        None => Ok(()),
+        Some(bytes) => Err(Refusal::new(format!(
+            "an operand of {} is more than one binding of this adapter takes ({})",
+            Bytes(bytes as u64),
+            Bytes(most as u64)
+        ))),
+    }
 }
 
 /// Whether four neighbours of every operand lie together.
@@ -163,7 +178,7 @@ impl Kernel for Elementwise {
 
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         self.known(w)?;
-        addressable(w)?;
+        addressable(&self.gpu, w)?;
         if self.wide { in_fours(w) } else { Ok(()) }
     }
 

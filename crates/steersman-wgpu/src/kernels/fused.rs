@@ -134,7 +134,7 @@ impl Kernel for Fused {
         let Some(expr) = w.expr() else { return Err(Refusal::new("not a fused group")) };
         let note = self.note(expr);
         note.computable.clone()?;
-        addressable(w)?;
+        addressable(&self.gpu, w)?;
         let most = self.gpu.limits().max_storage_buffers_per_shader_stage as usize;
         if w.inputs().len() + w.outputs().len() + 1 > most {
             return Err(Refusal::new(format!("a dispatch sees at most {most} buffers")));

@@ -43,12 +43,11 @@ fn add(runtime: &Runtime, found: &Found) {
     }
     let memory_limit = knobs.webgpu_memory_limit.map(|b| b.0 as usize);
     let fingerprint = found.identity.fingerprint();
-    let gpu =
-        match Gpu::open(found, DeviceOptions { memory_limit, pipeline_cache: pipelines(inner, fingerprint) })
-        {
-            Ok(gpu) => gpu,
-            Err(why) => return say(inner, format!("{name} cannot be used: {why}")),
-        };
+    let pipeline_cache = pipelines(inner, fingerprint);
+    let gpu = match Gpu::open(found, DeviceOptions { memory_limit, pipeline_cache, ..Default::default() }) {
+        Ok(gpu) => gpu,
+        Err(why) => return say(inner, format!("{name} cannot be used: {why}")),
+    };
     let known = inner.wisdom.load(fingerprint).machine.is_some();
     let machine = match known || knobs.frozen {
         true => Machine::default(),

@@ -13,8 +13,10 @@ mod graphs;
 mod programs;
 #[path = "../arrays/promotion.rs"]
 mod promotion;
+mod searching;
 #[path = "../arrays/shapes.rs"]
 mod shapes;
+mod troubles;
 
 use std::sync::{Arc, LazyLock};
 use steersman::core::cost::{Level, Machine};
@@ -23,19 +25,22 @@ use steersman::core::{Bytes, Device, DeviceId, Place, Seconds};
 use steersman::webgpu::{DeviceOptions, Gpu, adapters};
 use steersman::{Knobs, Runtime};
 
-/// An adapter for all tests: a software one if there is one, as in CI.
-fn gpu() -> Option<Arc<Gpu>> {
-    static GPU: LazyLock<Option<Arc<Gpu>>> = LazyLock::new(|| {
-        let mut found = adapters();
-        found.sort_by_key(|f| !f.software);
-        let required = std::env::var_os("STEERSMAN_REQUIRE_ADAPTER").is_some_and(|v| v != "0");
-        assert!(!found.is_empty() || !required, "STEERSMAN_REQUIRE_ADAPTER is set and there is no adapter");
-        let found = found.first()?;
-        Some(Gpu::open(found, DeviceOptions::default()).expect("an adapter that was listed opens"))
-    });
-    if GPU.is_none() {
+/// An adapter opened for one test: a software one if there is one, as in CI.
+pub fn adapter(options: DeviceOptions) -> Option<Arc<Gpu>> {
+    let mut found = adapters();
+    found.sort_by_key(|f| !f.software);
+    let required = std::env::var_os("STEERSMAN_REQUIRE_ADAPTER").is_some_and(|v| v != "0");
+    assert!(!found.is_empty() || !required, "STEERSMAN_REQUIRE_ADAPTER is set and there is no adapter");
+    if found.is_empty() {
         println!("on the host alone: no WebGPU adapter");
     }
+    let found = found.first()?;
+    Some(Gpu::open(found, options).expect("an adapter that was listed opens"))
+}
+
+/// One for all tests that only compute.
+fn gpu() -> Option<Arc<Gpu>> {
+    static GPU: LazyLock<Option<Arc<Gpu>>> = LazyLock::new(|| adapter(DeviceOptions::default()));
     GPU.clone()
 }
 
@@ -62,22 +67,37 @@ fn no_way() -> Wire {
     wire
 }
 
-/// A runtime that keeps to itself, whose adapter is said to be quickest at everything, and more knobs set.
-pub fn runtime_with(knobs: &[(&str, &str)]) -> Runtime {
+fn at_home(knobs: &[(&str, &str)]) -> Runtime {
     let mut k = Knobs::default();
     for (name, value) in [("wisdom.enabled", "false"), ("calibrate.background", "false")].iter().chain(knobs)
     {
         k.set(name, value).unwrap();
     }
-    let rt = Runtime::with_knobs(k).unwrap();
-    if let Some(gpu) = gpu() {
-        let identity = gpu.identity().clone();
-        let device = Device { identity, place: Place::Device(DeviceId(1)), machine: instant() };
-        let kernels = gpu.clone();
-        let id = rt.add_accelerator(device, gpu, |id| kernels.kernels(id));
-        rt.engine().set_wire(id, no_way());
-    }
+    Runtime::with_knobs(k).unwrap()
+}
+
+/// Adds an adapter that is said to be quickest at everything; its kernels' names start with `prefix`.
+pub fn add(rt: &Runtime, gpu: &Arc<Gpu>, prefix: &str) -> DeviceId {
+    let identity = gpu.identity().clone();
+    let device = Device { identity, place: Place::Device(DeviceId(1)), machine: instant() };
+    let id = rt.add_accelerator(device, gpu.clone(), |id| gpu.kernels_as(id, prefix));
+    rt.engine().set_wire(id, no_way());
+    id
+}
+
+/// A runtime that keeps to itself with this adapter, and more knobs set.
+pub fn with_adapter(gpu: &Arc<Gpu>, knobs: &[(&str, &str)]) -> Runtime {
+    let rt = at_home(knobs);
+    add(&rt, gpu, &gpu.identity().family);
     rt
+}
+
+/// The same with the adapter of all tests, where there is one.
+pub fn runtime_with(knobs: &[(&str, &str)]) -> Runtime {
+    match gpu() {
+        Some(gpu) => with_adapter(&gpu, knobs),
+        None => at_home(knobs),
+    }
 }
 
 /// The same; frozen, so that it stays quickest whatever the clock says.

@@ -138,7 +138,7 @@ impl Kernel for Conv {
                 "this adapter does not compute in f64, and nothing is rounded silently",
             ));
         }
-        addressable(w)?;
+        addressable(&self.gpu, w)?;
         if n.max(k).max(images * m * n) >= MOST {
             return Err(Refusal::new("positions in a shader have 31 bits"));
         }

@@ -225,7 +225,7 @@ impl Kernel for MatMul {
             return Err(Refusal::new("it only multiplies matrices"));
         };
         takes(&self.gpu, w.dtype())?;
-        addressable(w)?;
+        addressable(&self.gpu, w)?;
         let most = self.gpu.limits().max_compute_workgroups_per_dimension as usize;
         let (down, across) = self.cut(Params::SERIAL, [Lane::Single; 2], false).span();
         if m.div_ceil(down as usize) > most || n.div_ceil(across as usize) > most {

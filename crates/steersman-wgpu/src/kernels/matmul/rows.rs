@@ -88,7 +88,7 @@ impl Kernel for Rows {
             return Err(Refusal::new("it only multiplies matrices"));
         };
         takes(&self.gpu, w.dtype())?;
-        addressable(w)?;
+        addressable(&self.gpu, w)?;
         if !matches!(w.dtype(), DType::F32 | DType::F64) {
             return Err(Refusal::new("it adds up in the type itself: f32 and f64 only"));
         }

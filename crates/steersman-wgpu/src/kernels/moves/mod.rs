@@ -61,8 +61,8 @@ fn moves(op: Op) -> bool {
 }
 
 /// Whether it is a move that a shader can address.
-fn movable(w: &Workload) -> Result<(), Refusal> {
-    if moves(w.op()) { addressable(w) } else { Err(Refusal::new("it only moves")) }
+fn movable(gpu: &Gpu, w: &Workload) -> Result<(), Refusal> {
+    if moves(w.op()) { addressable(gpu, w) } else { Err(Refusal::new("it only moves")) }
 }
 
 impl Moves {
@@ -99,7 +99,7 @@ impl Kernel for Moves {
     }
 
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
-        movable(w)?;
+        movable(&self.gpu, w)?;
         if !self.wide {
             return Ok(());
         }

@@ -146,7 +146,7 @@ impl Kernel for Tiled {
     }
 
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
-        movable(w)?;
+        movable(&self.gpu, w)?;
         if w.dtype().size() < 4 {
             return Err(Refusal::new("elements smaller than a word cannot be written side by side"));
         }

@@ -8,6 +8,7 @@ mod state;
 
 pub(crate) use launch::{Form, run, scratch};
 
+use super::elementwise::bindable;
 use super::nest::MOST;
 use super::space::{space, weighed};
 use super::{cost, ready, single};
@@ -242,6 +243,7 @@ impl Kernel for Reduce {
         if let Some(why) = self.refused.get(&(kind, w.dtype())) {
             return Err(why.clone());
         }
+        bindable(&self.gpu, w)?;
         if w.inputs()[0].elements() >= MOST {
             return Err(Refusal::new("positions in a shader have 31 bits"));
         }
