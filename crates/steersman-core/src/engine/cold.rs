@@ -29,6 +29,7 @@ impl Engine {
         for c in candidates.iter_mut().filter(|c| c.away) {
             if let Some(seconds) = self.setup(w, c.variant) {
                 c.estimate = c.estimate.with_setup(seconds, calls);
+                c.prior += seconds * (1.0 / calls.max(1.0));
             }
         }
     }
