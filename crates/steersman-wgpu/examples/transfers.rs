@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut times: [[Vec<Duration>; 2]; 2] = Default::default();
         for round in 0..=ROUNDS {
             for (i, (gpu, block)) in ways.iter().zip(&blocks).enumerate() {
-                let mut time =
+                let time =
                     |work: &mut dyn FnMut() -> Result<(), KernelError>| -> Result<Duration, KernelError> {
                         let started = Instant::now();
                         work()?;

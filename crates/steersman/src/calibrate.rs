@@ -57,7 +57,7 @@ const QUICK: Duration = Duration::from_millis(2_200);
 const ENOUGH_SAMPLES: usize = 300;
 
 /// Share of the time that looking for parameters of a device's kernels may take, all devices together.
-const SEARCH: f64 = 0.2;
+const SEARCH: f64 = 0.25;
 
 /// What parameters are searched on, smallest first: those too large for a device's speed are passed over.
 const SEARCHED: [&str; 12] = [

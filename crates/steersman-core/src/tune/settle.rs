@@ -2,7 +2,7 @@
 //! decisions weigh from then on.
 
 use super::Bench;
-use super::search::search;
+use super::search::{Finding, search};
 use super::winners::Winners;
 use crate::candidate;
 use crate::cost::Variant;
@@ -10,11 +10,17 @@ use crate::engine::Engine;
 use crate::workload::Workload;
 use std::time::{Duration, Instant};
 
-/// Times that every point is run in a search that ends: once to warm up, and some of them again and again.
+/// Times that every kernel is run in a search that ends: once to warm up, and a few times more.
 const RUNS: f64 = 4.0;
 
+/// Share of a search that goes to comparing kernels as they are.
+const FIRST: f64 = 0.25;
+
+/// A kernel so many times slower than the quickest does not catch up by its parameters: it keeps the point it has.
+const FAR: f64 = 3.0;
+
 /// Searches the kernels that run where these workloads live, for about `budget` in all; what was searched before
-/// is left alone, and so is what would take longer than its share. `told` hears of each workload and may say that
+/// is left alone, and so is what would take longer than there is time. `told` hears of each workload and may say that
 /// this is enough. Returns how many kernels were settled.
 pub fn settle(
     engine: &Engine,
@@ -29,67 +35,74 @@ pub fn settle(
         let left = budget.saturating_sub(started.elapsed());
         let share = left / (workloads.len() - i) as u32;
         let size = Winners::size(w);
-        let points = points(engine, w, size);
+        let usual = open(engine, w, size);
         let all = engine.estimates(w);
         let here = all.iter().filter(|c| !c.is_moved()).map(|c| c.estimate.mean.0);
-        let long = here.fold(f64::INFINITY, f64::min) * points.len() as f64 * RUNS;
-        if points.is_empty() || long > left.as_secs_f64() {
+        let long = here.fold(f64::INFINITY, f64::min) * usual.len() as f64 * RUNS;
+        if usual.is_empty() || long > left.as_secs_f64() {
             continue;
         }
         if !told(w) {
             break;
         }
         let Ok(mut rig) = bench.rig(w) else { continue };
-        let found = search(&mut *rig, &points, share);
-        let mut done: Vec<u16> = Vec::new();
-        for (f, best) in found.iter().filter_map(|f| Some((f, f.best?))) {
-            engine.learn(f.variant, w, best.0, 1.0);
-            if let (Some(cold), Some(k)) = (f.cold, engine.registry().get(f.variant.kernel)) {
-                engine.learn_setup(k.device(), cold - best);
-            }
-            // Quickest first: the first of a kernel is its winner.
-            if done.contains(&f.variant.kernel) {
-                continue;
-            }
-            done.push(f.variant.kernel);
-            if let Some(winners) = engine.registry().get(f.variant.kernel).and_then(|k| k.winners()) {
-                winners.set(size, f.variant.params);
-                settled += 1;
-            }
-        }
+        let begun = Instant::now();
+        let mut found = search(&mut *rig, &usual, share.mul_f64(FIRST));
+        let points = promising(engine, w, &found);
+        found.extend(search(&mut *rig, &points, share.saturating_sub(begun.elapsed())));
+        settled += keep(engine, w, size, found);
     }
     engine.invalidate();
     settled
 }
 
-/// Every point of every kernel at the workload's place that has not been searched at this size. Those that
-/// decisions weigh now come first: should the time not suffice for all, they have been compared.
-fn points(engine: &Engine, w: &Workload, size: u8) -> Vec<Variant> {
+/// The point that decisions weigh now, of every kernel at the workload's place that was not searched at this size.
+fn open(engine: &Engine, w: &Workload, size: u8) -> Vec<Variant> {
     let place = w.output().place;
-    let mut all = Vec::new();
-    let mut usual = 0;
-    for (kernel, k) in engine.registry().about(w.op()) {
-        let open = k.winners().is_some_and(|winners| !winners.covers(size));
-        let barred = || engine.guard().check(kernel, w.op().name(), w.dtype()).is_some();
-        if !open
-            || engine.place_of(kernel) != Some(place)
-            || barred()
-            || candidate::legality(&**k, w).is_err()
-        {
-            continue;
+    let about = engine.registry().about(w.op());
+    let open = about.filter(|(kernel, k)| {
+        k.winners().is_some_and(|winners| !winners.covers(size))
+            && engine.place_of(*kernel) == Some(place)
+            && engine.guard().check(*kernel, w.op().name(), w.dtype()).is_none()
+            && candidate::legality(&***k, w).is_ok()
+    });
+    open.flat_map(|(kernel, k)| k.params(w).into_iter().map(move |params| Variant { kernel, params }))
+        .collect()
+}
+
+/// Every point of the kernels that are not far behind, those of the quickest first.
+fn promising(engine: &Engine, w: &Workload, found: &[Finding]) -> Vec<Variant> {
+    let time = |f: &Finding| f.best.or(f.cold).map(|s| s.0);
+    let best = found.iter().filter_map(time).fold(f64::INFINITY, f64::min);
+    let near = found.iter().filter(|f| f.failed.is_none() && time(f).is_some_and(|t| t <= FAR * best));
+    let mut points = Vec::new();
+    for f in near {
+        let Some(k) = engine.registry().get(f.variant.kernel) else { continue };
+        points.push(f.variant);
+        let others = k.space(w).into_iter().map(|params| Variant { params, ..f.variant });
+        points.extend(others.filter(|v| *v != f.variant));
+    }
+    points
+}
+
+/// Has each kernel keep its quickest point; how many did.
+fn keep(engine: &Engine, w: &Workload, size: u8, mut found: Vec<Finding>) -> usize {
+    let time = |f: &Finding| f.best.map_or(f64::INFINITY, |s| s.0);
+    found.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    let mut done: Vec<u16> = Vec::new();
+    for (f, best) in found.iter().filter_map(|f| Some((f, f.best?))) {
+        let Some(kernel) = engine.registry().get(f.variant.kernel) else { continue };
+        engine.learn(f.variant, w, best.0, 1.0);
+        if let Some(cold) = f.cold.filter(|_| f.compiled) {
+            engine.learn_setup(kernel.device(), cold - best);
         }
-        let weighed = k.params(w);
-        for params in k.space(w) {
-            let variant = Variant { kernel, params };
-            if weighed.contains(&params) {
-                all.insert(usual, variant);
-                usual += 1;
-            } else {
-                all.push(variant);
-            }
+        // Quickest first: the first of a kernel is its winner.
+        if let Some(winners) = kernel.winners().filter(|_| !done.contains(&f.variant.kernel)) {
+            winners.set(size, f.variant.params);
+            done.push(f.variant.kernel);
         }
     }
-    all
+    done.len()
 }
 
 #[cfg(test)]
