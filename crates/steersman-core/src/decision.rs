@@ -134,8 +134,10 @@ fn reason_index(r: ReasonCode) -> usize {
 /// Everything behind a decision, for people.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// The decision.
+    /// The decision, once all that takes part is ready to run.
     pub decision: Decision,
+    /// The decision for a single call now, which would have to wait for what is not compiled yet.
+    pub once: Decision,
     /// Legal candidates, quickest first.
     pub candidates: Vec<Candidate>,
     /// Kernels about this op that were refused, with why.

@@ -6,6 +6,7 @@
 use crate::cost::{Machine, Terms};
 use crate::device::DeviceId;
 use crate::op::Op;
+use crate::tune::Winners;
 use crate::workload::Workload;
 use smallvec::SmallVec;
 use std::fmt;
@@ -150,6 +151,8 @@ pub enum Ran {
     /// Right, but not under the conditions the parameters name (its threads were busy elsewhere): not a
     /// measurement to learn from.
     Disturbed,
+    /// Right, but something had to be made ready first (compiled): the next run is quicker.
+    Cold,
 }
 
 /// How a run failed.
@@ -201,8 +204,24 @@ pub trait Kernel: Send + Sync {
         smallvec::smallvec![Params::SERIAL]
     }
 
+    /// Every parameter point that a search may try; `params` are the few that a decision weighs.
+    fn space(&self, w: &Workload) -> Vec<Params> {
+        self.params(w).to_vec()
+    }
+
+    /// Where searches keep what they found best, for kernels whose `space` is larger than their `params`.
+    fn winners(&self) -> Option<&Winners> {
+        None
+    }
+
     /// What it does for this workload, counted, with prior rates from what was probed.
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms;
+
+    /// Whether it can run such a workload at once; if not, it has to compile something first, once. What that takes
+    /// is known of the device ([`Machine::setup`]).
+    fn ready(&self, _w: &Workload, _p: Params) -> bool {
+        true
+    }
 
     /// Bytes of memory it needs beyond operands and result.
     fn scratch(&self, _w: &Workload, _p: Params) -> usize {

@@ -1,9 +1,8 @@
 //! WebGPU devices of Steersman: Vulkan, Metal and DX12 through `wgpu`.
 //!
 //! [`adapters`] lists what there is (nothing, where there is no driver), [`Gpu::open`] opens one of them. An
-//! open [`Gpu`] is a [`Memory`](steersman_core::Memory), has [`kernels`](Gpu::kernels) for every op class, can
-//! [`probe`](Gpu::probe) its own speed, and lays workloads out for timing ([`GpuRig`]). [`search`] picks
-//! parameters under a time budget.
+//! open [`Gpu`] is a [`Memory`](steersman_core::Memory), has [`kernels`](Gpu::kernels) for every op class, and can
+//! [`probe`](Gpu::probe) its own speed.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -39,7 +38,7 @@
 //! | fused groups | `fused`, `fused-vec4`; with reductions `fused-each`, `-tree`, `-subgroup`, `-two-pass` |
 //!
 //! Their `variant` is the workgroup's size, elements each invocation does, or a tile's side, of those the adapter
-//! takes. A run that had to compile says [`Ran::Disturbed`](steersman_core::Ran): it is no measurement.
+//! takes. A run that had to compile says [`Ran::Cold`](steersman_core::Ran): it is no measurement.
 //!
 //! # Numbers
 //!
@@ -56,11 +55,7 @@
 mod device;
 mod kernels;
 mod probe;
-mod rig;
-mod search;
 mod wgsl;
 
 pub use device::{Can, Counts, DeviceOptions, Found, Gpu, OpenError, adapters};
 pub use probe::{Link, Probed};
-pub use rig::GpuRig;
-pub use search::{Finding, search};

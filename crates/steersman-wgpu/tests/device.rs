@@ -91,6 +91,24 @@ fn a_block_beyond_one_binding_is_too_large() {
 }
 
 #[test]
+fn an_operand_beyond_one_binding_is_refused_with_the_reason() {
+    let Some(gpu) = gpu() else { return };
+    let isa = &gpu.identity().isa;
+    let binding =
+        isa.iter().find_map(|i| i.strip_prefix("binding-")?.parse::<usize>().ok()).expect("its limit");
+    let n = binding / 8 + 1;
+    if 2 * n >= 1 << 31 {
+        return;
+    }
+    for (text, name) in [(format!("copy f64 {n}"), "copy"), (format!("sum f32 {}", 2 * n), "reduce-two-pass")]
+    {
+        let why = kernel(&gpu, name).supports(&text.parse().expect("a workload")).expect_err("too large");
+        assert!(why.to_string().contains("one binding"), "{why}");
+    }
+    assert!(kernel(&gpu, "copy").supports(&"copy f64 1000".parse().expect("a workload")).is_ok());
+}
+
+#[test]
 fn bytes_come_back_as_they_went_wherever_they_lie() {
     let Some(gpu) = gpu() else { return };
     let block = gpu.clone().take(1000).expect("a small block");
@@ -265,7 +283,7 @@ fn pipelines_are_compiled_once_and_their_time_is_known() {
     let (x, y) = (filled(&gpu, &[1.0; 4]), filled(&gpu, &[1.0; 4]));
     assert_eq!(gpu.counts().compiled, 0);
     let (first, second) = (apply(&*add, "add", 4, &[&x, &x], &y), apply(&*add, "add", 3, &[&x, &x], &y));
-    assert_eq!((first, second), (Ran::Disturbed, Ran::Clean), "a run that compiles is no measurement");
+    assert_eq!((first, second), (Ran::Cold, Ran::Clean), "a run that compiles is no measurement");
     assert_eq!(gpu.counts().compiled, 1);
     assert!(!gpu.counts().compiling.is_zero());
 }

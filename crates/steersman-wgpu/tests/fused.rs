@@ -48,7 +48,7 @@ fn check(w: &Workload, data: &[Memory], scalars: &[u64], share: f64) -> Result<u
     let want = run(&*kernels[0], w, Params::SERIAL, data, scalars)?;
     let mut compared = 0;
     for k in kernels[1..].iter().filter(|k| k.supports(w).is_ok()) {
-        for p in k.params(w) {
+        for p in k.space(w) {
             let got = run(&**k, w, p, data, scalars)?;
             compared += 1;
             for ((o, e), g) in w.outputs().iter().zip(&want).zip(&got) {

@@ -57,7 +57,7 @@ fn check(w: &Workload, seed: u64) -> Result<usize, String> {
     };
     let mut compared = 0;
     for kernel in kernels.iter().filter(|k| k.supports(w).is_ok()) {
-        for p in kernel.params(w) {
+        for p in kernel.space(w) {
             let got = run(&**kernel, w, p, &data)?;
             compared += 1;
             for (i, (g, (e, terms))) in got.elements(w.output()).zip(&want).enumerate() {
@@ -84,6 +84,13 @@ fn shapes_of_every_kind_agree() {
         "matmul f32 65x33 33x67",
         "matmul f32 70x129 129x40",
         "matmul f32 300 300x8",
+        // Several of the largest tiles with edges, and operands that come in fours every way.
+        "matmul f32 150x37 37x270",
+        "matmul f32 150x40 40x268",
+        "matmul f32 140x36:1,140 36x136",
+        "matmul f32 140x36 36x136:1,36",
+        "matmul f32 140x36:1,140 36x136:1,36",
+        "matmul f32 2x132x20:2640,1,132 2x20x140",
         "matmul f32 9x300 300",
         "matmul f32 5x0 0x4",
         "matmul f32 0x3 3x4",

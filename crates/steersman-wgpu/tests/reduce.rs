@@ -49,7 +49,7 @@ fn check(w: &Workload, data: &[Memory]) -> Result<usize, String> {
     let most = magnitudes.filter(|m| m.is_finite()).fold(0.0, f64::max);
     let mut compared = 0;
     for k in kernels.iter().filter(|k| k.supports(w).is_ok() && k.name() != scalar.name()) {
-        for p in k.params(w) {
+        for p in k.space(w) {
             let got = run(&**k, w, p, data)?;
             compared += 1;
             for (i, (e, g)) in expected.elements(out).zip(got.elements(out)).enumerate() {

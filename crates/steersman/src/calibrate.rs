@@ -56,6 +56,25 @@ const QUICK: Duration = Duration::from_millis(2_200);
 /// Samples needed before a calibration counts as one, however it ended.
 const ENOUGH_SAMPLES: usize = 300;
 
+/// Share of the time that looking for parameters of a device's kernels may take, all devices together.
+const SEARCH: f64 = 0.25;
+
+/// What parameters are searched on, smallest first: those too large for a device's speed are passed over.
+const SEARCHED: [&str; 12] = [
+    "add f32 200000 200000",
+    "tanh f32 200000",
+    "sum f32 300000",
+    "sum f32 1000x300 axis=1",
+    "transpose f32 600x500",
+    "matmul f32 256x256 256x256",
+    "conv2d f32 1x32x32x32 32x32x3x3 pad=1",
+    "add f32 8000000 8000000",
+    "sum f32 8000000",
+    "sum f32 3000x2500 axis=1",
+    "transpose f32 3000x2500",
+    "matmul f32 2048x2048 2048x2048",
+];
+
 /// All a calibration needs, without keeping its runtime alive.
 pub(crate) struct Calibrator {
     engine: Arc<Engine>,
@@ -107,6 +126,7 @@ impl Calibrator {
         };
         if how.refresh {
             self.engine.with_model_mut(|m| m.clear());
+            self.engine.registry().iter().filter_map(|(_, k)| k.winners()).for_each(|w| w.restore(&[]));
         }
         let known =
             self.engine.devices().get(self.device.0 as usize).map(|d| d.machine.clone()).unwrap_or_default();
@@ -120,16 +140,27 @@ impl Calibrator {
             self.engine.set_machine(self.device, machine);
             self.probed.store(true, Ordering::Release);
         }
-        let calibration =
-            Calibration { budget: budget.saturating_sub(started.elapsed()), ..Calibration::default() };
         let mut workloads = plan::workloads(how.quick);
-        for place in self.away() {
-            tell(format!("timing the way to {}", self.engine.places().name(place)), &mut broken);
+        let away = self.away();
+        for &place in &away {
+            let name = self.engine.places().name(place);
+            tell(format!("timing the way to {name}"), &mut broken);
             self.carrier.probe_link(place);
+            if !how.quick {
+                let parsed = SEARCHED.iter().filter_map(|text| text.parse().ok());
+                let searched: Vec<Workload> = parsed.map(|w| at(&w, place)).collect();
+                let share = budget.mul_f64(SEARCH / away.len() as f64);
+                tune::settle(&self.engine, self, &searched, share, &mut |w| {
+                    tell(format!("searching parameters on {name} for {}", at(w, Place::Host)), &mut broken)
+                });
+                self.probed.store(true, Ordering::Release);
+            }
             // The same work with everything there: what its kernels take, without the way.
             let there = |w: &Wanted| Wanted { workload: at(&w.workload, place), ..w.clone() };
             workloads.extend(plan::workloads(how.quick).iter().map(there));
         }
+        let calibration =
+            Calibration { budget: budget.saturating_sub(started.elapsed()), ..Calibration::default() };
         let report = tune::calibrate(&self.engine, self, workloads, &calibration, &mut |p| match tell(
             format!("measuring {}", p.workload),
             &mut broken,

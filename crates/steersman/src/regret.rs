@@ -78,6 +78,9 @@ const HOW: Contest = Contest {
     give_up: 1.5,
 };
 
+/// A candidate that at its quickest takes so many times longer than the best one at its slowest is not timed.
+const HOPELESS: f64 = 8.0;
+
 /// Clean samples with which a candidate's time is settled: two in each half.
 const SETTLED: usize = 4;
 /// Times that unsettled workloads are looked at again.
@@ -113,6 +116,7 @@ impl Runtime {
         progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<RegretReport, Error> {
         let mut report = RegretReport::default();
+        let places = self.engine().places();
         let mut trials = Vec::new();
         for (i, w) in workloads.iter().enumerate() {
             if progress(i, workloads.len()).is_break() {
@@ -120,7 +124,7 @@ impl Runtime {
             }
             match self.try_one(w) {
                 Ok(trial) => trials.push(trial),
-                Err(e) => report.skipped.push((w.to_string(), e.to_string())),
+                Err(e) => report.skipped.push((w.named(&places).to_string(), e.to_string())),
             }
         }
         for _ in 0..AGAIN {
@@ -138,7 +142,7 @@ impl Runtime {
         for trial in &trials {
             match self.verdict(trial) {
                 Ok(row) => report.rows.push(row),
-                Err(e) => report.skipped.push((trial.workload.to_string(), e.to_string())),
+                Err(e) => report.skipped.push((trial.workload.named(&places).to_string(), e.to_string())),
             }
         }
         report.summarise();
@@ -156,7 +160,12 @@ impl Runtime {
 
     fn try_one<'a>(&self, w: &'a Workload) -> Result<Trial<'a>, Error> {
         let decision = self.engine().judge(w)?;
-        let variants: Vec<Variant> = self.engine().estimates(w).iter().map(|c| c.variant).collect();
+        // Also those that a decision does not weigh, because moving alone was thought too long; but for what is
+        // hopeless by far, which would take minutes to time.
+        let mut all = self.engine().explain(w)?.candidates;
+        let best = all.iter().map(|c| c.estimate.high.0).fold(f64::INFINITY, f64::min);
+        all.retain(|c| c.estimate.low.0 <= HOPELESS * best || c.variant == decision.variant());
+        let variants: Vec<Variant> = all.iter().map(|c| c.variant).collect();
         Ok(Trial { workload: w, decision, series: self.contest(w, &variants, &HOW)? })
     }
 
@@ -175,7 +184,7 @@ impl Runtime {
         let name = |v: Variant| format!("{} {}", engine.name(v.kernel), v.params);
         let (low, high) = decision.interval();
         Ok(RegretRow {
-            workload: w.to_string(),
+            workload: w.named(&engine.places()).to_string(),
             chosen: name(chosen.variant),
             chosen_s,
             best: name(best.variant),

@@ -1,10 +1,11 @@
 //! Between the engine's model and wisdom on disk.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use steersman_core::cost::{CellKey, Knowledge, Machine};
 
 use steersman_core::guard::Offence;
 use steersman_core::op::FUSED;
+use steersman_core::tune::Kept;
 use steersman_core::wisdom::{Batch, Cell, DeviceRow, MetaRow, QuarantineRow, Snapshot, Wisdom};
 use steersman_core::{DType, DeviceId, Engine, Layout, Op, OpClass, Params, Remembered};
 
@@ -36,6 +37,7 @@ fn name_of<T: PartialEq>(table: &[(T, &'static str)], value: T) -> &'static str 
 pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &Snapshot) -> bool {
     let machine = snapshot.machine.as_ref().and_then(|m| serde_json::from_str::<Machine>(m).ok());
     if let Some(machine) = machine {
+        restore_winners(engine, device, &machine);
         engine.set_machine(device, machine);
     }
     engine.recall(snapshot.cells.iter().filter_map(|cell| Some((cell.kernel.as_str(), remembered(cell)?))));
@@ -56,6 +58,27 @@ pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &S
         }
     }
     snapshot.meta.contains_key(&calibrated_key(fingerprint))
+}
+
+/// Gives the device's kernels back what searches found best for them, unless their code has changed since.
+fn restore_winners(engine: &Engine, device: DeviceId, machine: &Machine) {
+    for (_, kernel) in engine.registry().iter().filter(|(_, k)| k.device() == device) {
+        let kept = machine.winners.get(kernel.name()).filter(|k| k.revision == kernel.revision());
+        if let Some((winners, kept)) = kernel.winners().zip(kept) {
+            winners.restore(&kept.winners);
+        }
+    }
+}
+
+/// What searches found best for the device's kernels so far.
+fn winners(engine: &Engine, device: DeviceId) -> BTreeMap<String, Kept> {
+    let of_device = engine.registry().iter().filter(|(_, k)| k.device() == device);
+    of_device
+        .filter_map(|(_, k)| {
+            let winners = k.winners()?.list();
+            (!winners.is_empty()).then(|| (k.name().into(), Kept { revision: k.revision(), winners }))
+        })
+        .collect()
 }
 
 /// The name as the engine has it, if there is such an op.
@@ -98,10 +121,11 @@ fn remembered(cell: &Cell) -> Option<Remembered> {
 pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: bool) -> Batch {
     let mut batch = Batch::default();
     if let Some(d) = engine.devices().get(device.0 as usize) {
+        let machine = Machine { winners: winners(engine, device), ..d.machine.clone() };
         batch.devices.push(DeviceRow {
             device: fingerprint,
             identity: serde_json::to_string(&d.identity).unwrap_or_default(),
-            machine: serde_json::to_string(&d.machine).unwrap_or_default(),
+            machine: serde_json::to_string(&machine).unwrap_or_default(),
             updated: 0.0,
         });
     }

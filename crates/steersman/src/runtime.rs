@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     background: Mutex<Option<Background>>,
     pub(crate) planner: Planner,
     pub(crate) carrier: Carrier,
+    #[cfg(feature = "webgpu")]
+    adapters: Mutex<Vec<Arc<steersman_wgpu::Gpu>>>,
     /// Looks for devices that take their time to be found.
     arriving: Mutex<Option<JoinHandle<()>>>,
 }
@@ -122,6 +124,8 @@ impl Runtime {
             background: Mutex::new(None),
             planner: Planner::default(),
             carrier: Carrier::new(engine.clone(), cpu.clone()),
+            #[cfg(feature = "webgpu")]
+            adapters: Mutex::default(),
             arriving: Mutex::new(None),
             cpu,
             engine,
@@ -222,6 +226,8 @@ impl Inner {
         if self.knobs.frozen {
             return Ok(());
         }
+        #[cfg(feature = "webgpu")]
+        self.save_pipelines();
         let changes = self.engine.with_model(|m| m.changes());
         let log = self.log.take_new();
         if changes == self.saved.load(Ordering::Acquire)

@@ -48,7 +48,7 @@ fn as_json(runtime: &Runtime, w: &Workload, e: &Explanation) -> serde_json::Valu
                 "variant": c.variant.params.variant,
                 "chosen": c.variant == d.variant(),
                 "mean_s": x.mean, "low_s": x.low, "high_s": x.high,
-                "launch_s": x.launch, "move_s": x.moves, "work_s": x.work,
+                "launch_s": x.launch, "move_s": x.moves, "work_s": x.work, "setup_s": x.setup,
                 "move_bytes": c.moved.0, "moves": moves(runtime, w, c),
                 "spread": x.spread,
                 "scratch_bytes": x.scratch,
@@ -73,6 +73,7 @@ fn as_json(runtime: &Runtime, w: &Workload, e: &Explanation) -> serde_json::Valu
         "flops": w.flops(), "bytes": w.bytes(), "intensity": w.intensity(),
         "numerics": w.numerics().to_string(),
         "chosen": open::name(runtime, d.variant()),
+        "chosen_once": open::name(runtime, e.once.variant()),
         "kernel": name(d.variant().kernel),
         "threads": d.params().threads,
         "variant": d.params().variant,
@@ -127,6 +128,10 @@ fn as_text(screen: &Screen, runtime: &Runtime, w: &Workload, e: &Explanation) ->
     let d = &e.decision;
     out += &format!("\nchosen with {:.0}% confidence", d.confidence() * 100.0);
     out += &format!(" ({} by the {} policy)", d.reason(), e.policy);
+    if e.once.variant() != d.variant() {
+        let other = open::name(runtime, e.once.variant());
+        out += &format!("; a single call now would take {other} rather than wait for the compiler");
+    }
     for c in &e.crossovers {
         out += &format!("; {}", counterfactual(runtime, c));
     }
@@ -189,6 +194,10 @@ fn evidence(c: &Candidate) -> String {
         Source::History => format!("{} runs of exactly this, {} samples near", e.exact, e.samples),
     };
     let text = if e.extrapolated { text + ", extrapolated" } else { text };
+    let text = match c.estimate.setup {
+        s if s.0 > 0.0 => text + &format!("; to be compiled first: {s}"),
+        _ => text,
+    };
     match e.transfers {
         Some(0) => text + "; the link is supposed",
         Some(n) => text + &format!("; {n} transfers"),

@@ -30,7 +30,7 @@ pub fn run(screen: &Screen, file: &Path, numerics: Option<NumericClass>) -> Outc
         let done = i as f64 / n.max(1) as f64;
         let used = started.elapsed().as_secs_f64();
         let left = (i > 0).then(|| Duration::from_secs_f64(used * (1.0 - done) / done));
-        bar.show(done, left, &workloads.get(i).map_or(String::new(), Workload::to_string));
+        bar.show(done, left, &workloads.get(i).map_or(String::new(), |w| open::text_of(&runtime, w)));
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     bar.clear();

@@ -46,6 +46,9 @@ pub struct Estimate {
     pub moves: Seconds,
     /// Part of the mean that is the work itself.
     pub work: Seconds,
+    /// What has to pass first, once, before it can run at all: compiling. Of it, what falls to one call is in the
+    /// mean when a call is decided.
+    pub setup: Seconds,
     /// Relative standard deviation of one run.
     pub spread: f64,
     /// Bytes needed beyond operands and result.
@@ -84,6 +87,13 @@ impl Estimate {
             evidence: Evidence { transfers: Some(transfers.min(u16::MAX.into()) as u16), ..self.evidence },
             ..self
         }
+    }
+
+    /// With something to make ready first that takes so long, for as many calls to come.
+    pub fn with_setup(self, seconds: Seconds, calls: f64) -> Estimate {
+        let share = seconds * (1.0 / calls.max(1.0));
+        let (mean, low, high) = (self.mean + share, self.low + share, self.high + share);
+        Estimate { mean, low, high, setup: seconds, spread: self.spread * (self.mean.0 / mean.0), ..self }
     }
 
     /// By how many standard deviations this one is thought quicker than the other, their logs taken as normal;

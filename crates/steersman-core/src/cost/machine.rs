@@ -1,6 +1,7 @@
 //! Rates measured on one device, from which prior costs are made. What was not probed is absent.
 
 use crate::op::Op;
+use crate::tune::Kept;
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
@@ -37,6 +38,12 @@ pub struct Machine {
     /// Seconds per element of an op in a kernel with operands in the nearest cache, by `kernel|op|dtype`.
     #[serde(default)]
     pub rates: Rates,
+    /// Seconds by which a kernel's first run is longer, on average: compiling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<f64>,
+    /// What searches found best, by kernel.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub winners: BTreeMap<String, Kept>,
 }
 
 /// Assumed where nothing was probed: an ordinary core of 2020. Only a starting point for a prior that

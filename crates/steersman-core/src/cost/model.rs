@@ -156,6 +156,7 @@ impl Model {
             launch: Seconds(launch),
             moves: Seconds::ZERO,
             work: Seconds(mean - launch),
+            setup: Seconds(0.0),
             spread,
             scratch,
             evidence,

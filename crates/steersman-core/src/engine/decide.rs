@@ -82,7 +82,7 @@ impl Engine {
         // Read before estimating: a change in between makes the stored answer stale, as it should.
         let generation = self.generation.load(Ordering::Acquire);
         let frozen = self.frozen.load(Ordering::Acquire);
-        let candidates = self.candidates(w, hash);
+        let mut candidates = self.candidates(w, hash);
         if candidates.is_empty() {
             return Err(self.no_candidate(w, hash));
         }
@@ -90,6 +90,10 @@ impl Engine {
             Some(k) if !frozen && k.workload == *w => (Some(k.incumbent), k.observed),
             _ => (None, 0),
         };
+        // What this process has compiled must not change what is a function of wisdom.
+        if !frozen {
+            self.charge_setup(w, &mut candidates, (observed + 1) as f64);
+        }
         let query = Query {
             workload: w,
             candidates: &candidates,
@@ -181,10 +185,20 @@ impl Engine {
         Some(Choice { index, reason: ReasonCode::Forced, confidence: 1.0 })
     }
 
-    /// The decision as it would be now, with learning, exploring and caching off.
+    /// The decision as it would be now if all were ready to run, with learning, exploring and caching off.
     pub fn judge(&self, w: &Workload) -> Result<Decision, EngineError> {
         let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
         self.settle(w, hash, &self.candidates(w, hash))
+    }
+
+    /// The same for a single call, which bears all that has to be made ready for it.
+    pub fn judge_once(&self, w: &Workload) -> Result<Decision, EngineError> {
+        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let mut candidates = self.candidates(w, hash);
+        if !self.frozen.load(Ordering::Acquire) {
+            self.charge_setup(w, &mut candidates, 1.0);
+        }
+        self.settle(w, hash, &candidates)
     }
 
     /// The same, among the kernels for which `allowed` says yes.

@@ -14,8 +14,13 @@ impl Engine {
         let (candidates, refused) = self.all_candidates(w, hash);
         let mut candidates: Vec<Candidate> = candidates.into_iter().collect();
         candidates.sort_by(|a, b| a.estimate.mean.0.total_cmp(&b.estimate.mean.0));
+        for c in &mut candidates {
+            c.estimate.setup = self.setup(w, c.variant).unwrap_or_default();
+        }
         let crossovers = self.crossovers(w, decision.variant);
-        Ok(Explanation { decision, candidates, refused, crossovers, policy: read(&self.policy).name() })
+        let once = self.judge_once(w)?;
+        let policy = read(&self.policy).name();
+        Ok(Explanation { decision, once, candidates, refused, crossovers, policy })
     }
 
     /// Along each dimension, the nearest size above and below at which another candidate wins.

@@ -4,6 +4,7 @@
 //! legal. Miss: estimate every candidate and ask the policy. Measurements come back through
 //! [`Engine::observe`]; how often they are wanted is bounded, so that observing costs under 1% of the time.
 
+mod cold;
 mod decide;
 mod explain;
 mod links;
@@ -13,6 +14,7 @@ mod survey;
 
 pub use observe::Observed;
 pub use recall::Remembered;
+pub use survey::glob;
 
 use crate::cost::{Machine, Mix, Model};
 use crate::device::{Device, DeviceId, Place};

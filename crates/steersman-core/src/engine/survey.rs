@@ -191,7 +191,7 @@ fn scale_priors(candidates: &mut Candidates) {
 }
 
 /// Whether `name` matches `pattern`, in which `*` stands for anything.
-fn glob(pattern: &str, name: &str) -> bool {
+pub fn glob(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or("");
     let Some(mut rest) = name.strip_prefix(first) else { return false };

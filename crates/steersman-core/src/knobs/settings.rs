@@ -97,6 +97,8 @@ pub struct Settings {
     pub webgpu_enabled: bool,
     /// `webgpu.software`.
     pub webgpu_software: bool,
+    /// `webgpu.adapters`: patterns of adapter names; none: all.
+    pub webgpu_adapters: Vec<String>,
     /// `webgpu.memory_limit`; `None`: what the adapter allows.
     pub webgpu_memory_limit: Option<Bytes>,
     /// `disable`: patterns of kernel names.
@@ -128,6 +130,7 @@ impl Default for Settings {
             blas_path: None,
             webgpu_enabled: false,
             webgpu_software: true,
+            webgpu_adapters: Vec::new(),
             webgpu_memory_limit: None,
             disable: Vec::new(),
             force: None,

@@ -68,7 +68,7 @@ pub fn contest(
             running(s.variant);
             match catch_unwind(AssertUnwindSafe(|| sample(rig, s, how.batch))) {
                 Ok(Ok((seconds, Ran::Clean))) => s.samples.push(seconds),
-                Ok(Ok((seconds, Ran::Disturbed))) => s.disturbed.push(seconds),
+                Ok(Ok((seconds, _))) => s.disturbed.push(seconds),
                 Ok(Err(why)) => s.failed = Some(why),
                 Err(panic) => s.failed = Some(format!("panicked: {}", panic_text(&*panic))),
             }

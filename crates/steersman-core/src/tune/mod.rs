@@ -5,7 +5,14 @@
 //! in turns and learns the medians. Interrupted at any point, everything learned so far stays.
 
 mod checks;
+mod search;
+mod settle;
 mod watchdog;
+mod winners;
+
+pub use search::{Finding, search};
+pub use settle::settle;
+pub use winners::{Kept, Winner, Winners};
 
 use crate::candidate::{Candidate, Candidates};
 use crate::cost::Variant;

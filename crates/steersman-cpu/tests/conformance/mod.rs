@@ -5,6 +5,7 @@
 //! whose name ends in `-scalar`: bit for bit where the kernel says it is exact, else within the units in
 //! the last place that the caller allows. What lies between the elements of an output must stay untouched.
 
+pub mod conv;
 mod element;
 mod layout;
 mod memory;
@@ -76,7 +77,7 @@ pub fn check(
     let reference = reference(kernels, w).ok_or_else(|| format!("no reference for {w}"))?;
     let expected = run(reference, w, Params::SERIAL, inputs)?;
     for kernel in kernels.iter().filter(|k| k.supports(w).is_ok()) {
-        for p in kernel.params(w) {
+        for p in kernel.space(w) {
             let got = run(&**kernel, w, p, inputs)?;
             compare(&**kernel, w, p, &expected, &got, inputs, allowed)?;
         }
@@ -94,7 +95,7 @@ pub fn check_in_place(
     let reference = reference(kernels, w).ok_or_else(|| format!("no reference for {w}"))?;
     let expected = run(reference, w, Params::SERIAL, inputs)?;
     for kernel in kernels.iter().filter(|k| k.supports(w).is_ok()) {
-        for p in kernel.params(w) {
+        for p in kernel.space(w) {
             let got = run_in_place(&**kernel, w, p, inputs)?;
             compare(&**kernel, w, p, &expected, &got, inputs, allowed)
                 .map_err(|e| format!("in place: {e}"))?;

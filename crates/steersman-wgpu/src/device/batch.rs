@@ -127,8 +127,13 @@ impl Batch {
         self.count >= MOST || self.count >= SOME && self.count.is_multiple_of(LOOK) && self.idle(device)
     }
 
+    /// Whether nothing waits to be submitted.
+    pub fn is_empty(&self) -> bool {
+        self.encoder.is_none() && self.written == 0
+    }
+
     /// Whether all that was submitted is done.
-    fn idle(&self, device: &wgpu::Device) -> bool {
+    pub fn idle(&self, device: &wgpu::Device) -> bool {
         if self.pending.load(Ordering::Acquire) > 0 {
             // Callbacks come from here.
             let _ = device.poll(wgpu::PollType::Poll);

@@ -22,6 +22,10 @@ pub struct DeviceOptions {
     pub memory_limit: Option<usize>,
     /// Where compiled pipelines are kept between processes, if the driver can.
     pub pipeline_cache: Option<PathBuf>,
+    /// Whether shaders check every index and count every loop: to find mistakes in kernels, at a cost.
+    pub checked: bool,
+    /// Whether transfers always pass through buffers of their own, also where host and device share memory.
+    pub staged: bool,
 }
 
 /// Why an adapter could not be opened.
@@ -43,6 +47,8 @@ pub struct Can {
     pub subgroup: bool,
     /// A clock of its own.
     pub timestamps: bool,
+    /// Buffers that host and device both see.
+    pub shared_buffers: bool,
 }
 
 /// What a device has done so far.
@@ -78,6 +84,7 @@ pub struct Gpu {
     identity: Identity,
     software: bool,
     can: Can,
+    direct: bool,
     limits: wgpu::Limits,
 }
 
@@ -99,6 +106,8 @@ impl Gpu {
             f64: features.contains(wgpu::Features::SHADER_F64),
             subgroup: features.contains(wgpu::Features::SUBGROUP),
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
+            shared_buffers: found.shares_memory
+                && features.contains(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS),
         };
         let gpu = Gpu {
             pool: Mutex::new(Pool::new(limit, largest)),
@@ -106,7 +115,8 @@ impl Gpu {
             staging: Staging::default(),
             uploaded: AtomicU64::new(0),
             downloaded: AtomicU64::new(0),
-            pipelines: Pipelines::new(&device, options.pipeline_cache),
+            pipelines: Pipelines::new(&device, options.pipeline_cache, options.checked),
+            direct: can.shared_buffers && !options.staged,
             identity: found.identity.clone(),
             software: found.software,
             can,
@@ -132,6 +142,11 @@ impl Gpu {
     /// What it can do beyond the ordinary.
     pub fn can(&self) -> Can {
         self.can
+    }
+
+    /// Whether transfers may go straight to its buffers.
+    pub(super) fn direct(&self) -> bool {
+        self.direct
     }
 
     /// What it has done so far.
@@ -181,6 +196,11 @@ impl Gpu {
         if self.software { 60_000 } else { 1 << 24 }
     }
 
+    /// Bytes of the largest operand.
+    pub(crate) fn largest_block(&self) -> usize {
+        self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size) as usize
+    }
+
     pub(crate) fn limits(&self) -> &wgpu::Limits {
         &self.limits
     }
@@ -191,6 +211,15 @@ impl Gpu {
         source: impl FnOnce() -> Result<Source, String>,
     ) -> Result<Arc<Pipeline>, KernelError> {
         self.pipelines.get(&self.device, key, source)
+    }
+
+    /// Whether work of this structure has run here, so that its pipelines are compiled.
+    pub(crate) fn is_ready(&self, structure: u64) -> bool {
+        self.pipelines.is_ready(structure)
+    }
+
+    pub(crate) fn note_ready(&self, structure: u64) {
+        self.pipelines.note_ready(structure);
     }
 
     /// The buffer an address lies in, and how many bytes in.
@@ -234,7 +263,8 @@ fn request(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), Strin
     let wanted = wgpu::Features::SHADER_F64
         | wgpu::Features::SUBGROUP
         | wgpu::Features::TIMESTAMP_QUERY
-        | wgpu::Features::PIPELINE_CACHE;
+        | wgpu::Features::PIPELINE_CACHE
+        | wgpu::Features::MAPPABLE_PRIMARY_BUFFERS;
     let how = wgpu::DeviceDescriptor {
         label: None,
         required_features: adapter.features() & wanted,

@@ -7,6 +7,7 @@ mod gpu;
 mod memory;
 mod pipeline;
 mod pool;
+mod shared;
 mod staging;
 
 pub use adapter::{Found, adapters};

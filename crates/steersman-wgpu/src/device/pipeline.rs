@@ -3,10 +3,10 @@
 use super::adapter::ready;
 use super::fault::said;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 use steersman_core::{KernelError, Ran, Seconds};
@@ -40,7 +40,7 @@ impl Pipeline {
         if self.used.load(Ordering::Relaxed) || self.used.swap(true, Ordering::Relaxed) {
             Ran::Clean
         } else {
-            Ran::Disturbed
+            Ran::Cold
         }
     }
 }
@@ -53,13 +53,19 @@ pub(super) struct Pipelines {
     known: RwLock<HashMap<Key, Arc<Pipeline>>>,
     /// Sources that would not compile, with the reason: trying again would take as long and end the same.
     failed: Mutex<HashMap<Key, String>>,
+    /// Structures of work that has run, whose pipelines are therefore here.
+    ready: RwLock<HashSet<u64>>,
     cache: Option<(wgpu::PipelineCache, Option<PathBuf>)>,
+    /// Whether shaders check their indices and loops.
+    checked: bool,
     took: Mutex<(u64, Duration)>,
+    /// Pipelines there were when they were last saved.
+    saved: AtomicU64,
 }
 
 impl Pipelines {
     /// With what `path` holds from earlier, if the device can use such a thing.
-    pub fn new(device: &wgpu::Device, path: Option<PathBuf>) -> Pipelines {
+    pub fn new(device: &wgpu::Device, path: Option<PathBuf>, checked: bool) -> Pipelines {
         let cache = device.features().contains(wgpu::Features::PIPELINE_CACHE).then(|| {
             let data = path.as_ref().and_then(|p| std::fs::read(p).ok());
             let how = wgpu::PipelineCacheDescriptor { label: None, data: data.as_deref(), fallback: true };
@@ -67,7 +73,15 @@ impl Pipelines {
             // what does not match is not used.
             (unsafe { device.create_pipeline_cache(&how) }, path)
         });
-        Pipelines { known: RwLock::default(), failed: Mutex::default(), cache, took: Mutex::default() }
+        Pipelines {
+            checked,
+            known: RwLock::default(),
+            failed: Mutex::default(),
+            ready: RwLock::default(),
+            cache,
+            took: Mutex::default(),
+            saved: AtomicU64::new(0),
+        }
     }
 
     /// The pipeline of `key`, made from `source` the first time.
@@ -93,6 +107,7 @@ impl Pipelines {
                 let mut known = self.known.write().unwrap_or_else(|e| e.into_inner());
                 if known.len() >= MOST {
                     known.clear();
+                    self.ready.write().unwrap_or_else(|e| e.into_inner()).clear();
                 }
                 Ok(known.entry(key.clone()).or_insert_with(|| Arc::new(p)).clone())
             }
@@ -107,10 +122,17 @@ impl Pipelines {
         let invalid = device.push_error_scope(wgpu::ErrorFilter::Validation);
         let internal = device.push_error_scope(wgpu::ErrorFilter::Internal);
         let memory = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        let how = wgpu::ShaderModuleDescriptor {
             label: None,
             source: wgpu::ShaderSource::Wgsl(source.text.as_str().into()),
-        });
+        };
+        let checks = match self.checked {
+            true => wgpu::ShaderRuntimeChecks::checked(),
+            false => wgpu::ShaderRuntimeChecks::unchecked(),
+        };
+        // SAFETY: sources are made here, of expressions that cannot index. Every kernel stays within what the
+        // workload's strides reach, which its caller promised to be there, and its loops end.
+        let module = unsafe { device.create_shader_module_trusted(how, checks) };
         let params = (source.words * 4).next_multiple_of(16) as u64;
         let entry = |binding: u32, ty: wgpu::BufferBindingType, dynamic: bool| wgpu::BindGroupLayoutEntry {
             binding,
@@ -152,6 +174,18 @@ impl Pipelines {
         Ok(Pipeline { id: all.0, pipeline, layout, params, took: took.into(), used })
     }
 
+    /// Whether work of this structure has run.
+    pub fn is_ready(&self, structure: u64) -> bool {
+        self.ready.read().unwrap_or_else(|e| e.into_inner()).contains(&structure)
+    }
+
+    /// Notes that work of this structure has run.
+    pub fn note_ready(&self, structure: u64) {
+        if !self.is_ready(structure) {
+            self.ready.write().unwrap_or_else(|e| e.into_inner()).insert(structure);
+        }
+    }
+
     /// Pipelines compiled and the time it took.
     pub fn compiled(&self) -> (u64, Duration) {
         *lock(&self.took)
@@ -160,6 +194,10 @@ impl Pipelines {
     /// Writes what the driver would like to find again, beside the old file first.
     pub fn save(&self) -> std::io::Result<()> {
         let Some((cache, Some(path))) = &self.cache else { return Ok(()) };
+        let compiled = self.compiled().0;
+        if self.saved.swap(compiled, Ordering::AcqRel) == compiled {
+            return Ok(());
+        }
         let Some(data) = cache.get_data() else { return Ok(()) };
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;

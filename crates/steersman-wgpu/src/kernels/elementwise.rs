@@ -2,16 +2,18 @@
 
 use super::map::{CUTS, Cut, run};
 use super::nest::MOST;
-use super::{cost, single};
+use super::space::{space, weighed};
+use super::{cost, ready, single};
 use crate::device::Gpu;
 use crate::wgsl::computable;
 use std::collections::HashMap;
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::expr::Expr;
+use steersman_core::tune::Winners;
 use steersman_core::{
-    BinaryOp, DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, ParamList, Params, Ran, Refusal,
-    TernaryOp, UnaryOp, Workload,
+    BinaryOp, Bytes, DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, ParamList, Params, Ran,
+    Refusal, TernaryOp, UnaryOp, Workload,
 };
 
 /// An op on a type: its expression and class, or why not.
@@ -24,10 +26,16 @@ struct Elementwise {
     name: String,
     wide: bool,
     known: Arc<HashMap<(Op, DType), Known>>,
+    cuts: Arc<Cuts>,
 }
 
 /// Both kernels.
-pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
+pub(super) fn kernels(
+    gpu: &Arc<Gpu>,
+    device: DeviceId,
+    prefix: &str,
+    cuts: &[Arc<Cuts>; 2],
+) -> Vec<Arc<dyn Kernel>> {
     let ops = UnaryOp::ALL.iter().map(|&u| Op::Unary(u));
     let ops = ops.chain(BinaryOp::ALL.iter().map(|&b| Op::Binary(b)));
     let ops = ops.chain(TernaryOp::ALL.iter().map(|&t| Op::Ternary(t)));
@@ -42,13 +50,16 @@ pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc
     let known = Arc::new(known);
     let kernel = |name: &str, wide: bool| -> Arc<dyn Kernel> {
         let name = format!("{prefix}/{name}");
-        Arc::new(Elementwise { gpu: gpu.clone(), device, name, wide, known: Arc::clone(&known) })
+        let cuts = cuts[usize::from(wide)].clone();
+        Arc::new(Elementwise { gpu: gpu.clone(), device, name, wide, known: Arc::clone(&known), cuts })
     };
     vec![kernel("map", false), kernel("map-vec4", true)]
 }
 
-/// What no kernel for arrays takes: outputs that overlap themselves, and positions beyond 32 bits.
-pub(super) fn addressable(w: &Workload) -> Result<(), Refusal> {
+/// What no kernel for arrays takes: outputs that overlap themselves, positions beyond 32 bits, and operands beyond
+/// what a shader sees of one buffer.
+pub(super) fn addressable(gpu: &Gpu, w: &Workload) -> Result<(), Refusal> {
+    bindable(gpu, w)?;
     let overlaps =
         |o: &steersman_core::Operand| o.dims.iter().zip(&o.strides).any(|(&d, &s)| d > 1 && s == 0);
     if w.outputs().iter().any(overlaps) {
@@ -58,6 +69,19 @@ pub(super) fn addressable(w: &Workload) -> Result<(), Refusal> {
         return Err(Refusal::new("positions in a shader have 31 bits"));
     }
     Ok(())
+}
+
+/// Whether every operand fits into one binding.
+pub(super) fn bindable(gpu: &Gpu, w: &Workload) -> Result<(), Refusal> {
+    let most = gpu.largest_block();
+    match w.inputs().iter().chain(w.outputs()).map(|o| o.span().0).find(|bytes| *bytes > most) {
+        None => Ok(()),
+        Some(bytes) => Err(Refusal::new(format!(
+            "an operand of {} is more than one binding of this adapter takes ({})",
+            Bytes(bytes as u64),
+            Bytes(most as u64)
+        ))),
+    }
 }
 
 /// Whether four neighbours of every operand lie together.
@@ -78,17 +102,39 @@ pub(super) fn in_fours(w: &Workload) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The cuts that this device takes for so many elements.
-pub(super) fn cuts(gpu: &Gpu, elements: usize) -> ParamList {
-    let limits = gpu.limits();
-    let most = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
-    // Below a few workgroups there is nothing to cut.
-    let fits = |c: &Cut| c.workgroup <= most && (c.each == 1 || elements > 4096);
-    if elements <= 1024 {
-        return smallvec::smallvec![Params::SERIAL];
+/// Which cuts a device takes for so many elements, and which of them won.
+#[derive(Default)]
+pub(super) struct Cuts(Winners);
+
+impl Cuts {
+    /// Below a few workgroups there is nothing to cut.
+    fn fits(gpu: &Gpu, variant: usize, elements: usize) -> bool {
+        let limits = gpu.limits();
+        let most = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+        CUTS.get(variant).is_some_and(|c| {
+            variant == 0 || c.workgroup <= most && elements >= (c.workgroup * c.each * 8) as usize
+        })
     }
-    let list = CUTS.iter().enumerate().filter(|(_, c)| fits(c));
-    list.map(|(v, _)| Params { threads: 1, variant: v as u16 }).collect()
+
+    pub fn params(&self, gpu: &Gpu, w: &Workload, elements: usize) -> ParamList {
+        let usual = || {
+            let wanted = match (gpu.software(), elements) {
+                (true, 100_000..) => 3,
+                (false, 1_000_000..) => 11,
+                _ => 1,
+            };
+            if Self::fits(gpu, wanted, elements) { wanted } else { 0 }
+        };
+        weighed(&self.0, w, |v| Self::fits(gpu, v, elements), usual)
+    }
+
+    pub fn space(&self, gpu: &Gpu, elements: usize) -> Vec<Params> {
+        space(CUTS.len(), |v| Self::fits(gpu, v, elements))
+    }
+
+    pub fn winners(&self) -> &Winners {
+        &self.0
+    }
 }
 
 /// The cut of a variant.
@@ -103,6 +149,13 @@ impl Elementwise {
             Some(Err(why)) => Err(why.clone()),
             None => Err(Refusal::new("it only does element-wise operations")),
         }
+    }
+}
+
+impl Elementwise {
+    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let (expr, _) = self.known(w).map_err(|e| KernelError::Failed(e.to_string()))?;
+        run(&self.gpu, w, expr, io, self.wide, cut(p))
     }
 }
 
@@ -125,20 +178,31 @@ impl Kernel for Elementwise {
 
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         self.known(w)?;
-        addressable(w)?;
+        addressable(&self.gpu, w)?;
         if self.wide { in_fours(w) } else { Ok(()) }
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        cuts(&self.gpu, w.output().elements())
+        self.cuts.params(&self.gpu, w, w.output().elements())
+    }
+
+    fn space(&self, w: &Workload) -> Vec<Params> {
+        self.cuts.space(&self.gpu, w.output().elements())
+    }
+
+    fn winners(&self) -> Option<&Winners> {
+        Some(self.cuts.winners())
     }
 
     fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
         cost::terms(&self.gpu, w, machine, 1.0, 1.0, if self.wide { 1.0 } else { 1.5 })
     }
 
+    fn ready(&self, w: &Workload, p: Params) -> bool {
+        ready::ready(&self.gpu, &self.name, w, p)
+    }
+
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        let (expr, _) = self.known(w).map_err(|e| KernelError::Failed(e.to_string()))?;
-        run(&self.gpu, w, expr, io, self.wide, cut(p))
+        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
     }
 }

@@ -1,25 +1,25 @@
 //! `fused` and `fused-vec4`: element-wise programs in one dispatch. `fused-each`, `fused-tree`, ..: groups that
 //! end in reductions, a dispatch (or two) for each of those and one for all arrays.
 
-use super::elementwise::{addressable, cut, cuts, in_fours};
+use super::elementwise::{Cuts, addressable, cut, in_fours};
 use super::reduce::{self, Form};
-use super::{cost, map, single};
+use super::{cost, map, ready, single};
 use crate::device::Gpu;
 use crate::wgsl::{computable, turns};
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::expr::{Expr, Output};
+use steersman_core::tune::Winners;
 use steersman_core::{
     DeviceId, Io, Kernel, KernelError, NumericClass, Op, ParamList, Params, Ran, Refusal, Workload,
 };
 
-/// What comes out.
-#[derive(Clone, Copy)]
+/// What comes out, and how it is cut: as by the kernels for single ops, whose code it is.
 enum Way {
     /// Arrays, four elements at a time or one.
-    Arrays { wide: bool },
+    Arrays { wide: bool, cuts: Arc<Cuts> },
     /// Reductions, and perhaps arrays.
-    Reductions(Form),
+    Reductions(Arc<reduce::Cuts>),
 }
 
 struct Fused {
@@ -41,15 +41,22 @@ struct Note {
 /// Whose notes they are: any number that no other kernel uses.
 const OWNER: u64 = 0x7767_7075;
 
-pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
-    let kernel = |name: String, way: Way| -> Arc<dyn Kernel> {
+pub(super) fn kernels(
+    gpu: &Arc<Gpu>,
+    device: DeviceId,
+    prefix: &str,
+    cuts: &[Arc<Cuts>; 2],
+    forms: &[(Arc<reduce::Cuts>, &'static str)],
+) -> Vec<Arc<dyn Kernel>> {
+    let kernel = |name: &str, way: Way| -> Arc<dyn Kernel> {
         Arc::new(Fused { gpu: gpu.clone(), device, name: format!("{prefix}/fused{name}"), way })
     };
+    let [plain, wide] = cuts.clone();
     let mut all = vec![
-        kernel(String::new(), Way::Arrays { wide: false }),
-        kernel("-vec4".into(), Way::Arrays { wide: true }),
+        kernel("", Way::Arrays { wide: false, cuts: plain }),
+        kernel("-vec4", Way::Arrays { wide: true, cuts: wide }),
     ];
-    all.extend(reduce::forms(gpu).map(|(form, name)| kernel(format!("-{name}"), Way::Reductions(form))));
+    all.extend(forms.iter().map(|(c, name)| kernel(&format!("-{name}"), Way::Reductions(c.clone()))));
     all
 }
 
@@ -81,6 +88,31 @@ fn reducible(expr: &Expr, f64: bool) -> Result<(), Refusal> {
     })
 }
 
+impl Fused {
+    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let Some(expr) = w.expr() else { return Err(KernelError::Failed("not a fused group".into())) };
+        match &self.way {
+            Way::Arrays { wide, .. } => map::run(&self.gpu, w, expr, io, *wide, cut(p)),
+            Way::Reductions(cuts) => {
+                let outputs = || expr.outputs().iter().enumerate();
+                let reduces = |o: &Output| matches!(o, Output::Reduce { .. });
+                // Arrays come last: one may replace an operand that the reductions read.
+                let replaced = |i: usize| io.outputs().nth(i).is_some_and(|a| io.inputs.contains(&a));
+                if expr.outputs().len() > 1 && outputs().any(|(i, o)| reduces(o) && replaced(i)) {
+                    return Err(KernelError::Failed("a reduction replaces what others read".into()));
+                }
+                let mut clean = true;
+                for (i, _) in outputs().filter(|(_, o)| reduces(o)) {
+                    let ran = reduce::run(&self.gpu, w, expr, i, io, cuts.form(), reduce::cut(p))?;
+                    clean &= ran == Ran::Clean;
+                }
+                let ran = map::run(&self.gpu, w, expr, io, false, map::CUTS[0])?;
+                Ok(if clean { ran } else { Ran::Cold })
+            }
+        }
+    }
+}
+
 impl Kernel for Fused {
     fn name(&self) -> &str {
         &self.name
@@ -102,7 +134,7 @@ impl Kernel for Fused {
         let Some(expr) = w.expr() else { return Err(Refusal::new("not a fused group")) };
         let note = self.note(expr);
         note.computable.clone()?;
-        addressable(w)?;
+        addressable(&self.gpu, w)?;
         let most = self.gpu.limits().max_storage_buffers_per_shader_stage as usize;
         if w.inputs().len() + w.outputs().len() + 1 > most {
             return Err(Refusal::new(format!("a dispatch sees at most {most} buffers")));
@@ -112,64 +144,66 @@ impl Kernel for Fused {
         if words * 4 > self.gpu.limits().max_uniform_buffer_binding_size.min(1 << 16) as usize {
             return Err(Refusal::new("it has more scalars than a dispatch is told"));
         }
-        match self.way {
+        match &self.way {
             Way::Arrays { .. } if note.reduces => Err(Refusal::new("it does not reduce")),
-            Way::Arrays { wide: true } => in_fours(w),
-            Way::Arrays { wide: false } => Ok(()),
+            Way::Arrays { wide: true, .. } => in_fours(w),
+            Way::Arrays { wide: false, .. } => Ok(()),
             Way::Reductions(_) if !note.reduces => Err(Refusal::new("there is nothing to reduce")),
-            Way::Reductions(form) => {
-                reduce::fits(&self.gpu, form, expr.dtype(), Self::least(w, expr), note.turns)
+            Way::Reductions(cuts) => {
+                reduce::fits(&self.gpu, cuts.form(), expr.dtype(), Self::least(w, expr), note.turns)
             }
         }
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        match (self.way, w.expr()) {
-            (Way::Reductions(form), Some(expr)) => reduce::params(&self.gpu, form, Self::least(w, expr).1),
-            _ => cuts(&self.gpu, w.dims().iter().product()),
+        let elements = w.dims().iter().product();
+        match (&self.way, w.expr()) {
+            (Way::Reductions(cuts), Some(expr)) => cuts.params(&self.gpu, w, Self::least(w, expr).1),
+            (Way::Arrays { cuts, .. }, _) => cuts.params(&self.gpu, w, elements),
+            _ => ParamList::new(),
         }
     }
 
+    fn space(&self, w: &Workload) -> Vec<Params> {
+        match (&self.way, w.expr()) {
+            (Way::Reductions(cuts), Some(expr)) => cuts.space(&self.gpu, Self::least(w, expr).1),
+            (Way::Arrays { cuts, .. }, _) => cuts.space(&self.gpu, w.dims().iter().product()),
+            _ => Vec::new(),
+        }
+    }
+
+    fn winners(&self) -> Option<&Winners> {
+        Some(match &self.way {
+            Way::Reductions(cuts) => cuts.winners(),
+            Way::Arrays { cuts, .. } => cuts.winners(),
+        })
+    }
+
     fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
-        match (self.way, w.expr()) {
-            (Way::Reductions(form), Some(expr)) => {
-                reduce::terms(&self.gpu, w, machine, form, Self::least(w, expr).0)
+        match (&self.way, w.expr()) {
+            (Way::Reductions(cuts), Some(expr)) => {
+                reduce::terms(&self.gpu, w, machine, cuts.form(), Self::least(w, expr).0)
             }
-            (Way::Arrays { wide: true }, _) => cost::terms(&self.gpu, w, machine, 1.0, 1.0, 1.0),
+            (Way::Arrays { wide: true, .. }, _) => cost::terms(&self.gpu, w, machine, 1.0, 1.0, 1.0),
             _ => cost::terms(&self.gpu, w, machine, 1.0, 1.0, 1.5),
         }
     }
 
-    fn scratch(&self, w: &Workload, _: Params) -> usize {
-        match (self.way, w.expr()) {
-            (Way::Reductions(Form::TwoPass), Some(expr)) => {
+    fn scratch(&self, w: &Workload, p: Params) -> usize {
+        match (&self.way, w.expr()) {
+            (Way::Reductions(cuts), Some(expr)) if cuts.form() == Form::TwoPass => {
                 let (outputs, each) = Self::least(w, expr);
-                reduce::scratch(outputs, each)
+                reduce::scratch(outputs, each, reduce::cut(p).chunk)
             }
             _ => 0,
         }
     }
 
+    fn ready(&self, w: &Workload, p: Params) -> bool {
+        ready::ready(&self.gpu, &self.name, w, p)
+    }
+
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        let Some(expr) = w.expr() else { return Err(KernelError::Failed("not a fused group".into())) };
-        match self.way {
-            Way::Arrays { wide } => map::run(&self.gpu, w, expr, io, wide, cut(p)),
-            Way::Reductions(form) => {
-                let outputs = || expr.outputs().iter().enumerate();
-                let reduces = |o: &Output| matches!(o, Output::Reduce { .. });
-                // Arrays come last: one may replace an operand that the reductions read.
-                let replaced = |i: usize| io.outputs().nth(i).is_some_and(|a| io.inputs.contains(&a));
-                if expr.outputs().len() > 1 && outputs().any(|(i, o)| reduces(o) && replaced(i)) {
-                    return Err(KernelError::Failed("a reduction replaces what others read".into()));
-                }
-                let mut clean = true;
-                for (i, _) in outputs().filter(|(_, o)| reduces(o)) {
-                    let ran = reduce::run(&self.gpu, w, expr, i, io, form, reduce::workgroup(p))?;
-                    clean &= ran == Ran::Clean;
-                }
-                let ran = map::run(&self.gpu, w, expr, io, false, map::CUTS[0])?;
-                Ok(if clean { ran } else { Ran::Disturbed })
-            }
-        }
+        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
     }
 }

@@ -1,6 +1,7 @@
 //! Ways of doing things, one file each.
 
 mod bound;
+mod conv;
 mod cost;
 mod elementwise;
 mod fused;
@@ -8,8 +9,10 @@ mod map;
 mod matmul;
 mod moves;
 mod nest;
+mod ready;
 mod reduce;
 mod single;
+mod space;
 
 use crate::device::Gpu;
 use std::sync::Arc;
@@ -26,11 +29,14 @@ impl Gpu {
     /// The same with names that start otherwise, for a second device of the family in one registry.
     pub fn kernels_as(self: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
         let mut all: Vec<Arc<dyn Kernel>> = Vec::new();
-        all.extend(elementwise::kernels(self, device, prefix));
-        all.extend(reduce::kernels(self, device, prefix));
+        let cuts: [Arc<elementwise::Cuts>; 2] = Default::default();
+        let forms = reduce::forms(self);
+        all.extend(elementwise::kernels(self, device, prefix, &cuts));
+        all.extend(reduce::kernels(self, device, prefix, &forms));
         all.extend(moves::kernels(self, device, prefix));
         all.extend(matmul::kernels(self, device, prefix));
-        all.extend(fused::kernels(self, device, prefix));
+        all.extend(conv::kernels(self, device, prefix));
+        all.extend(fused::kernels(self, device, prefix, &cuts, &forms));
         all
     }
 }

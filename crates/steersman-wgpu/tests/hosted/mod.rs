@@ -109,6 +109,9 @@ impl Kernel for Hosted {
     fn params(&self, w: &Workload) -> ParamList {
         self.kernel.params(w)
     }
+    fn space(&self, w: &Workload) -> Vec<Params> {
+        self.kernel.space(w)
+    }
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
         self.kernel.terms(w, p, machine)
     }

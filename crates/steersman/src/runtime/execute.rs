@@ -230,14 +230,19 @@ impl Inner {
 
     #[cold]
     fn observed(&self, w: &Workload, decision: &Decision, took: Seconds, ran: Ran) {
-        if ran == Ran::Disturbed {
-            self.note(
-                w,
-                decision,
-                Some(took),
-                Some("its threads were busy elsewhere: not learned from".into()),
-            );
-            return;
+        let apart = match ran {
+            Ran::Clean => None,
+            Ran::Disturbed => Some("its threads were busy elsewhere: not learned from"),
+            Ran::Cold => {
+                let work = decision.predicted() - decision.moves();
+                if let Some(kernel) = self.engine.registry().get(decision.variant().kernel) {
+                    self.engine.learn_setup(kernel.device(), took - work);
+                }
+                Some("it had to be compiled first: only that was learned")
+            }
+        };
+        if let Some(note) = apart {
+            return self.note(w, decision, Some(took), Some(note.into()));
         }
         let name = self.engine.name(decision.variant().kernel);
         // Only the work was timed: what was moved for it is the links' to learn.

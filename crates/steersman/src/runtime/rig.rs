@@ -99,10 +99,13 @@ impl Rig for PlacedRig {
             Trouble::Lost(_, why) => KernelError::Lost(why),
             other => KernelError::Failed(other.why().into()),
         })?;
-        match self.carrier.accelerators.memory(place) {
-            Some(memory) => memory.wait().map(|()| ran),
-            None => Ok(ran),
+        // It is done when its results are where they are wanted.
+        for at in self.workload.outputs().iter().map(|o| o.place).chain([place]) {
+            if let Some(memory) = self.carrier.accelerators.memory(at) {
+                memory.wait()?;
+            }
         }
+        Ok(ran)
     }
 
     fn quiet(&mut self) -> bool {

@@ -1,10 +1,12 @@
 //! WebGPU adapters as devices. Drivers take 30 to 300 ms to start, so that they arrive while work goes on.
 
 use super::{Inner, Runtime};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use steersman_core::cost::Machine;
 use steersman_core::log::Entry;
-use steersman_core::{Device, Place};
+use steersman_core::{Device, Place, glob};
 use steersman_wgpu::{DeviceOptions, Found, Gpu, adapters};
 
 /// Time to find out how fast a device is, if nothing is remembered of it.
@@ -34,15 +36,27 @@ fn add(runtime: &Runtime, found: &Found) {
     if found.software && !knobs.webgpu_software {
         return say(inner, format!("{name} is software on this CPU, and webgpu.software is false"));
     }
+    let wanted = &knobs.webgpu_adapters;
+    if !wanted.is_empty() && !wanted.iter().any(|pattern| glob(&pattern.to_lowercase(), &name.to_lowercase()))
+    {
+        return say(inner, format!("{name} is not among webgpu.adapters={}", wanted.join(",")));
+    }
     let memory_limit = knobs.webgpu_memory_limit.map(|b| b.0 as usize);
-    let gpu = match Gpu::open(found, DeviceOptions { memory_limit, pipeline_cache: None }) {
+    let fingerprint = found.identity.fingerprint();
+    let pipeline_cache = pipelines(inner, fingerprint);
+    let gpu = match Gpu::open(found, DeviceOptions { memory_limit, pipeline_cache, ..Default::default() }) {
         Ok(gpu) => gpu,
         Err(why) => return say(inner, format!("{name} cannot be used: {why}")),
     };
-    let known = inner.wisdom.load(gpu.identity().fingerprint()).machine.is_some();
+    let known = inner.wisdom.load(fingerprint).machine.is_some();
     let machine = match known || knobs.frozen {
-        true => Default::default(),
-        false => gpu.probe(PROBE).map(|p| p.machine).unwrap_or_default(),
+        true => Machine::default(),
+        false => {
+            let machine = gpu.probe(PROBE).map(|p| p.machine).unwrap_or_default();
+            let counts = gpu.counts();
+            let each = counts.compiling.checked_div(counts.compiled as u32);
+            Machine { setup: each.map(|t| t.as_secs_f64()), ..machine }
+        }
     };
     let device = Device { identity: gpu.identity().clone(), place: Place::Host, machine };
     // Two adapters of one family need two names.
@@ -50,7 +64,25 @@ fn add(runtime: &Runtime, found: &Found) {
     let same = inner.engine.devices().iter().filter(|d| &d.identity.family == family).count();
     let prefix = if same == 0 { family.clone() } else { format!("{family}{same}") };
     let kernels = gpu.clone();
+    inner.adapters.lock().unwrap_or_else(|e| e.into_inner()).push(gpu.clone());
     runtime.add_accelerator(device, gpu, |id| kernels.kernels_as(id, &prefix));
+}
+
+/// Where compiled pipelines are kept: beside the wisdom, if that is kept at all. Drivers check what they find there.
+fn pipelines(inner: &Inner, fingerprint: u64) -> Option<PathBuf> {
+    let folder = inner.wisdom.path()?.parent()?;
+    Some(folder.join(format!("pipelines-{fingerprint:016x}.bin")))
+}
+
+impl Inner {
+    /// Writes what drivers compiled, where they let it be kept.
+    pub(super) fn save_pipelines(&self) {
+        for gpu in self.adapters.lock().unwrap_or_else(|e| e.into_inner()).iter() {
+            if let Err(why) = gpu.save_pipelines() {
+                say(self, format!("what was compiled for {} was not kept: {why}", gpu.identity().part));
+            }
+        }
+    }
 }
 
 fn say(inner: &Inner, note: String) {

@@ -23,13 +23,29 @@ pub(crate) struct Cut {
     pub each: u32,
 }
 
-/// Cuts by variant.
-pub(crate) const CUTS: [Cut; 4] = [
-    Cut { workgroup: 64, each: 1 },
-    Cut { workgroup: 256, each: 1 },
-    Cut { workgroup: 64, each: 8 },
-    Cut { workgroup: 256, each: 16 },
+/// Cuts by variant. The order is what is remembered of them: new ones go at the end.
+pub(crate) const CUTS: [Cut; 16] = [
+    cut(64, 1),
+    cut(256, 1),
+    cut(64, 8),
+    cut(256, 16),
+    cut(32, 1),
+    cut(128, 1),
+    cut(512, 1),
+    cut(1024, 1),
+    cut(128, 2),
+    cut(256, 2),
+    cut(128, 4),
+    cut(256, 4),
+    cut(256, 8),
+    cut(64, 16),
+    cut(64, 64),
+    cut(256, 64),
 ];
+
+const fn cut(workgroup: u32, each: u32) -> Cut {
+    Cut { workgroup, each }
+}
 
 /// Enqueues the array outputs of `expr` for `w`.
 pub(crate) fn run(

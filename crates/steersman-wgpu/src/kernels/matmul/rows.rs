@@ -4,10 +4,12 @@ use super::takes;
 use crate::device::Gpu;
 use crate::kernels::elementwise::addressable;
 use crate::kernels::nest::MOST;
-use crate::kernels::reduce::{self, Form};
+use crate::kernels::ready;
+use crate::kernels::reduce::{self, Cuts, Form};
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::expr::{Expr, ExprError};
+use steersman_core::tune::Winners;
 use steersman_core::{
     Axes, BinaryOp, DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, Operand, ParamList, Params,
     Ran, ReduceOp, Refusal, Strides, Workload,
@@ -18,11 +20,13 @@ pub(super) struct Rows {
     gpu: Arc<Gpu>,
     device: DeviceId,
     name: String,
+    cuts: Cuts,
 }
 
 impl Rows {
     pub fn new(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Rows {
-        Rows { gpu: gpu.clone(), device, name: format!("{prefix}/matmul-rows") }
+        let cuts = Cuts::new(Form::Tree);
+        Rows { gpu: gpu.clone(), device, name: format!("{prefix}/matmul-rows"), cuts }
     }
 
     /// The product as a fused group over `[.., m, n, k]`, summed over the last axis.
@@ -54,6 +58,14 @@ fn product(d: DType, rank: usize) -> Result<Arc<Expr>, ExprError> {
     Ok(Arc::new(b.finish()?))
 }
 
+impl Rows {
+    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let group = Self::group(w).map_err(KernelError::Failed)?;
+        let Some(expr) = group.expr() else { return Err(KernelError::Failed("not a group".into())) };
+        reduce::run(&self.gpu, &group, expr, 0, io, Form::Tree, reduce::cut(p))
+    }
+}
+
 impl Kernel for Rows {
     fn name(&self) -> &str {
         &self.name
@@ -76,7 +88,7 @@ impl Kernel for Rows {
             return Err(Refusal::new("it only multiplies matrices"));
         };
         takes(&self.gpu, w.dtype())?;
-        addressable(w)?;
+        addressable(&self.gpu, w)?;
         if !matches!(w.dtype(), DType::F32 | DType::F64) {
             return Err(Refusal::new("it adds up in the type itself: f32 and f64 only"));
         }
@@ -91,7 +103,15 @@ impl Kernel for Rows {
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        reduce::params(&self.gpu, Form::Tree, w.matmul_k())
+        self.cuts.params(&self.gpu, w, w.matmul_k())
+    }
+
+    fn space(&self, w: &Workload) -> Vec<Params> {
+        self.cuts.space(&self.gpu, w.matmul_k())
+    }
+
+    fn winners(&self) -> Option<&Winners> {
+        Some(self.cuts.winners())
     }
 
     fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
@@ -101,10 +121,11 @@ impl Kernel for Rows {
         super::cost::terms(&self.gpu, w, machine, 1.0, traffic, 3.0)
     }
 
+    fn ready(&self, w: &Workload, p: Params) -> bool {
+        ready::ready(&self.gpu, &self.name, w, p)
+    }
+
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        let group = Self::group(w).map_err(KernelError::Failed)?;
-        let Some(expr) = group.expr() else { return Err(KernelError::Failed("not a group".into())) };
-        let workgroup = reduce::workgroup(p);
-        reduce::run(&self.gpu, &group, expr, 0, io, Form::Tree, workgroup)
+        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
     }
 }

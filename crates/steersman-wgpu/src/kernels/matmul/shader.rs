@@ -1,9 +1,10 @@
 //! Sources of matrix products.
 //!
 //! Operands of any strides and type; elements beyond an edge read as zero. The naive form has an invocation
-//! each result. The tiled one shares a tile of each operand in workgroup memory. The blocked one has four by
-//! four results each invocation, the vec4 one the same with four neighbours loaded and multiplied at once.
+//! each result. The tiled one shares a tile of each operand in workgroup memory. The blocked ones have several rows
+//! and columns of results each invocation, elements fetched one by one or four at a time.
 
+use super::block::{Lane, Tile, block};
 use crate::kernels::bound::Bound;
 use crate::wgsl::{Wanted, Word, loaded, stored, value_type};
 use std::fmt::Write;
@@ -11,37 +12,41 @@ use steersman_core::DType;
 
 /// How a product is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Form {
-    Naive,
-    Tiled,
-    Blocked,
-    Vec4,
+pub(super) enum Cut {
+    /// An invocation each result, so many in each direction.
+    Naive(u32),
+    /// The same with tiles in workgroup memory.
+    Tiled(u32),
+    /// Blocks; how operands are fetched, and whether results are stored in fours.
+    Block(Tile, [Lane; 2], bool),
+}
+
+impl Cut {
+    /// Rows and columns of results of a workgroup.
+    pub fn span(&self) -> (u32, u32) {
+        match self {
+            Cut::Naive(side) | Cut::Tiled(side) => (*side, *side),
+            Cut::Block(tile, ..) => (tile.down(), tile.across()),
+        }
+    }
+
+    /// Invocations of a workgroup, across and down.
+    fn invocations(&self) -> (u32, u32) {
+        match self {
+            Cut::Naive(side) | Cut::Tiled(side) => (*side, *side),
+            Cut::Block(tile, ..) => (tile.x, tile.y),
+        }
+    }
 }
 
 /// What a source is made from.
 pub(super) struct Shader<'a> {
-    pub form: Form,
+    pub cut: Cut,
     pub dtype: DType,
-    /// Invocations of a workgroup in each direction.
-    pub side: u32,
     /// Batch loops.
     pub rank: usize,
     pub bound: &'a Bound,
     pub words: &'a [Word],
-}
-
-/// Results of an invocation in each direction, of the forms that have several.
-pub(super) const BLOCK: u32 = 4;
-
-impl Form {
-    /// Results of a workgroup in each direction.
-    pub fn span(self, side: u32) -> u32 {
-        match self {
-            Form::Naive | Form::Tiled => side,
-            Form::Blocked | Form::Vec4 => side * BLOCK,
-        }
-    }
 }
 
 impl Shader<'_> {
@@ -110,122 +115,75 @@ impl Shader<'_> {
                 )
             })
             .collect();
-        let (shared, body) = match self.form {
-            Form::Naive => (String::new(), self.naive(t, zero)),
-            Form::Tiled => self.tiled(t, zero),
-            Form::Blocked => self.blocked(t, zero),
-            Form::Vec4 => self.vec4(),
+        let (shared, body) = match self.cut {
+            Cut::Naive(side) => (String::new(), naive(side, t, zero)),
+            Cut::Tiled(side) => tiled(side, t, zero),
+            Cut::Block(tile, lanes, fours) => {
+                text += &self.fours(lanes, fours);
+                block(&tile, t, zero, lanes, fours)
+            }
         };
+        let (x, y) = self.cut.invocations();
         let _ = write!(
             text,
-            "{shared}@compute @workgroup_size({s}, {s})\n\
+            "{shared}@compute @workgroup_size({x}, {y})\n\
              fn main(@builtin(workgroup_id) g: vec3<u32>, @builtin(num_workgroups) all: vec3<u32>, @builtin(local_invocation_id) l: vec3<u32>) {{\n\
              \x20   for (var z = g.z; z < p.batches; z += all.z) {{\n\
              \x20       var rest = z; var aa = p.a_at; var bb = p.b_at; var cc = p.c_at;\n{batch}{body}\
-             \x20   }}\n}}\n",
-            s = self.side
+             \x20   }}\n}}\n"
         );
         wanted.text() + &text
     }
 
-    fn naive(&self, t: &str, zero: &str) -> String {
-        let s = self.side;
-        format!(
-            "        let r = g.y * {s}u + l.y; let c = g.x * {s}u + l.x;\n\
-             \x20       var sum: {t} = {zero};\n\
-             \x20       if (r < p.m && c < p.n) {{\n\
-             \x20           for (var k = 0u; k < p.k; k += 1u) {{ sum += a(aa, r, k) * b(bb, k, c); }}\n\
-             \x20       }}\n\
-             \x20       put(cc, r, c, sum);\n"
-        )
-    }
-
-    fn tiled(&self, t: &str, zero: &str) -> (String, String) {
-        let s = self.side;
-        let shared = format!(
-            "var<workgroup> ta: array<array<{t}, {s}>, {s}>;\nvar<workgroup> tb: array<array<{t}, {s}>, {s}>;\n"
-        );
-        let body = format!(
-            "        let r = g.y * {s}u + l.y; let c = g.x * {s}u + l.x;\n\
-             \x20       var sum: {t} = {zero};\n\
-             \x20       for (var k0 = 0u; k0 < p.k; k0 += {s}u) {{\n\
-             \x20           ta[l.y][l.x] = a(aa, r, k0 + l.x);\n\
-             \x20           tb[l.y][l.x] = b(bb, k0 + l.y, c);\n\
-             \x20           workgroupBarrier();\n\
-             \x20           for (var k = 0u; k < {s}u; k += 1u) {{ sum += ta[l.y][k] * tb[k][l.x]; }}\n\
-             \x20           workgroupBarrier();\n\
-             \x20       }}\n\
-             \x20       put(cc, r, c, sum);\n"
-        );
-        (shared, body)
-    }
-
-    /// A block of four by four: rows of the first operand's tile lie by `k`, so that both are read in runs.
-    fn blocked(&self, t: &str, zero: &str) -> (String, String) {
-        let (s, span) = (self.side, self.side * BLOCK);
-        let shared = format!(
-            "var<workgroup> ta: array<array<{t}, {span}>, {s}>;\nvar<workgroup> tb: array<array<{t}, {span}>, {s}>;\n"
-        );
-        let mut sums = String::new();
-        let (mut adds, mut puts) = (String::new(), String::new());
-        for i in 0..BLOCK {
-            for j in 0..BLOCK {
-                let _ = writeln!(sums, "        var s{i}{j}: {t} = {zero};");
-                let _ = writeln!(
-                    adds,
-                    "                s{i}{j} += ta[k][l.y + {i}u * {s}u] * tb[k][l.x + {j}u * {s}u];"
-                );
-                let _ = writeln!(
-                    puts,
-                    "        put(cc, r0 + l.y + {i}u * {s}u, c0 + l.x + {j}u * {s}u, s{i}{j});"
-                );
-            }
+    /// The functions of four neighbours that the block asks for.
+    fn fours(&self, lanes: [Lane; 2], fours: bool) -> String {
+        let mut text = String::new();
+        let array = |k: usize| format!("x{}", self.bound.spots[k].binding);
+        for (k, name) in [(0, "a"), (1, "b")].into_iter().filter(|(k, _)| lanes[*k] != Lane::Single) {
+            let (rows, columns) = if k == 0 { ("p.m", "p.k") } else { ("p.k", "p.n") };
+            let _ = writeln!(
+                text,
+                "fn {name}4(at: u32, r: u32, c: u32) -> vec4<f32> {{\n    if (r >= {rows} || c >= {columns}) {{ return vec4<f32>(0.0); }}\n    return bitcast<vec4<f32>>({}[(at + r * p.{name}_rs + c * p.{name}_cs) >> 2u]);\n}}",
+                array(k)
+            );
         }
-        let body = format!(
-            "        let r0 = g.y * {span}u; let c0 = g.x * {span}u;\n{sums}\
-             \x20       for (var k0 = 0u; k0 < p.k; k0 += {s}u) {{\n\
-             \x20           for (var q = 0u; q < {BLOCK}u; q += 1u) {{\n\
-             \x20               ta[l.x][l.y + q * {s}u] = a(aa, r0 + l.y + q * {s}u, k0 + l.x);\n\
-             \x20               tb[l.y][l.x + q * {s}u] = b(bb, k0 + l.y, c0 + l.x + q * {s}u);\n\
-             \x20           }}\n\
-             \x20           workgroupBarrier();\n\
-             \x20           for (var k = 0u; k < {s}u; k += 1u) {{\n{adds}            }}\n\
-             \x20           workgroupBarrier();\n\
-             \x20       }}\n{puts}"
-        );
-        (shared, body)
-    }
-
-    /// Four rows of four neighbours; the second operand's rows are contiguous and a multiple of four long.
-    fn vec4(&self) -> (String, String) {
-        let (s, span) = (self.side, self.side * BLOCK);
-        let array = format!("x{}", self.bound.spots[1].binding);
-        let shared = format!(
-            "fn b4(at: u32, r: u32, c: u32) -> vec4<f32> {{\n    if (r >= p.k || c >= p.n) {{ return vec4<f32>(0.0); }}\n    return bitcast<vec4<f32>>({array}[(at + r * p.b_rs + c) >> 2u]);\n}}\n\
-             var<workgroup> ta: array<array<f32, {span}>, {s}>;\nvar<workgroup> tb: array<array<vec4<f32>, {s}>, {s}>;\n"
-        );
-        let (mut sums, mut adds, mut puts) = (String::new(), String::new(), String::new());
-        for i in 0..BLOCK {
-            let _ = writeln!(sums, "        var s{i} = vec4<f32>(0.0);");
-            let _ = writeln!(adds, "                s{i} += ta[k][l.y * 4u + {i}u] * row;");
-            for j in 0..BLOCK {
-                let _ =
-                    writeln!(puts, "        put(cc, r0 + l.y * 4u + {i}u, c0 + l.x * 4u + {j}u, s{i}[{j}]);");
-            }
+        if fours {
+            let _ = writeln!(
+                text,
+                "fn put4(at: u32, r: u32, c: u32, v: vec4<f32>) {{\n    if (r >= p.m || c >= p.n) {{ return; }}\n    {}[(at + r * p.c_rs + c) >> 2u] = bitcast<vec4<u32>>(v);\n}}",
+                array(2)
+            );
         }
-        let body = format!(
-            "        let r0 = g.y * {span}u; let c0 = g.x * {span}u;\n{sums}\
-             \x20       for (var k0 = 0u; k0 < p.k; k0 += {s}u) {{\n\
-             \x20           for (var q = 0u; q < {BLOCK}u; q += 1u) {{\n\
-             \x20               ta[l.x][l.y + q * {s}u] = a(aa, r0 + l.y + q * {s}u, k0 + l.x);\n\
-             \x20           }}\n\
-             \x20           tb[l.y][l.x] = b4(bb, k0 + l.y, c0 + l.x * 4u);\n\
-             \x20           workgroupBarrier();\n\
-             \x20           for (var k = 0u; k < {s}u; k += 1u) {{\n\
-             \x20               let row = tb[k][l.x];\n{adds}            }}\n\
-             \x20           workgroupBarrier();\n\
-             \x20       }}\n{puts}"
-        );
-        (shared, body)
+        text
     }
+}
+
+fn naive(s: u32, t: &str, zero: &str) -> String {
+    format!(
+        "        let r = g.y * {s}u + l.y; let c = g.x * {s}u + l.x;\n\
+         \x20       var sum: {t} = {zero};\n\
+         \x20       if (r < p.m && c < p.n) {{\n\
+         \x20           for (var k = 0u; k < p.k; k += 1u) {{ sum += a(aa, r, k) * b(bb, k, c); }}\n\
+         \x20       }}\n\
+         \x20       put(cc, r, c, sum);\n"
+    )
+}
+
+fn tiled(s: u32, t: &str, zero: &str) -> (String, String) {
+    let shared = format!(
+        "var<workgroup> ta: array<array<{t}, {s}>, {s}>;\nvar<workgroup> tb: array<array<{t}, {s}>, {s}>;\n"
+    );
+    let body = format!(
+        "        let r = g.y * {s}u + l.y; let c = g.x * {s}u + l.x;\n\
+         \x20       var sum: {t} = {zero};\n\
+         \x20       for (var k0 = 0u; k0 < p.k; k0 += {s}u) {{\n\
+         \x20           ta[l.y][l.x] = a(aa, r, k0 + l.x);\n\
+         \x20           tb[l.y][l.x] = b(bb, k0 + l.y, c);\n\
+         \x20           workgroupBarrier();\n\
+         \x20           for (var k = 0u; k < {s}u; k += 1u) {{ sum += ta[l.y][k] * tb[k][l.x]; }}\n\
+         \x20           workgroupBarrier();\n\
+         \x20       }}\n\
+         \x20       put(cc, r, c, sum);\n"
+    );
+    (shared, body)
 }

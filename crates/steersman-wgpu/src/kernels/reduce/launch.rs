@@ -1,5 +1,6 @@
 //! Reductions on their way: which dispatches, over which buffers.
 
+use super::Cut;
 use super::shader::Shader;
 use super::shape::Shape;
 use crate::device::{Gpu, Launch};
@@ -35,19 +36,17 @@ pub(super) enum Stage {
     Join,
 }
 
-/// Elements of a result that a workgroup of a two-pass reduction takes at least.
-const CHUNK: u32 = 2048;
 /// Workgroups that share a result at most.
 const CHUNKS: u32 = 1024;
 
-/// Chunks of each result in two passes.
-pub(crate) fn chunks(each: u32) -> u32 {
-    each.div_ceil(CHUNK).clamp(1, CHUNKS)
+/// Chunks of each result in two passes, of so many elements at least.
+pub(crate) fn chunks(each: u32, chunk: u32) -> u32 {
+    each.div_ceil(chunk).clamp(1, CHUNKS)
 }
 
 /// Bytes of the states between two passes.
-pub(crate) fn scratch(outputs: usize, each: usize) -> usize {
-    outputs * chunks(each.min(u32::MAX as usize) as u32) as usize * 24
+pub(crate) fn scratch(outputs: usize, each: usize, chunk: u32) -> usize {
+    outputs * chunks(each.min(u32::MAX as usize) as u32, chunk) as usize * 24
 }
 
 /// Enqueues reduction `index` of `expr`'s outputs.
@@ -58,7 +57,7 @@ pub(crate) fn run(
     index: usize,
     io: Io<'_>,
     form: Form,
-    workgroup: u32,
+    Cut { workgroup, chunk }: Cut,
 ) -> Result<Ran, KernelError> {
     let Output::Reduce { axes, .. } = expr.outputs()[index] else { return Ok(Ran::Clean) };
     let result = &w.outputs()[index];
@@ -67,6 +66,7 @@ pub(crate) fn run(
     }
     let at = io.outputs().nth(index).unwrap_or(io.output);
     let shape = Shape::new(w, axes, result);
+    let parts = chunks(shape.each, chunk);
     let types: SmallVec<[DType; 4]> = w.inputs().iter().map(|o| o.dtype).collect();
     let inputs = w.inputs().iter().zip(io.inputs).map(|(o, a)| (*a, o.dtype, false));
     let positions = expr.steps().iter().any(|s| matches!(s, Step::Index(_) | Step::Random { .. }));
@@ -84,24 +84,25 @@ pub(crate) fn run(
             form,
             stage,
             workgroup,
+            chunks: parts,
             positions,
         };
         let pipeline = gpu.pipeline(&shader.key(), || shader.source())?;
         let most = gpu.limits().max_compute_workgroups_per_dimension;
         let per = if form == Form::Each { workgroup } else { 1 };
         let groups = match stage {
-            Stage::Partial => [outputs.clamp(1, most), chunks(shape.each), 1],
+            Stage::Partial => [outputs.clamp(1, most), parts, 1],
             _ => [outputs.div_ceil(per).clamp(1, most), 1, 1],
         };
         let params = shader.params(io.scalars);
         gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
     };
-    if form != Form::TwoPass || chunks(shape.each) == 1 {
+    if form != Form::TwoPass || parts == 1 {
         let form = if form == Form::TwoPass { Form::Tree } else { form };
         let bound = Bound::new(gpu, inputs.chain([(at, result.dtype, true)]))?;
         return launch(form, Stage::Whole, &bound, shape.outputs);
     }
-    let bytes = scratch(shape.outputs as usize, shape.each as usize);
+    let bytes = scratch(shape.outputs as usize, shape.each as usize, chunk);
     let block = gpu.clone().take(bytes).map_err(|e| KernelError::Failed(e.to_string()))?;
     let between = gpu.find(block.address())?;
     let mut bound = Bound::new(gpu, inputs)?;

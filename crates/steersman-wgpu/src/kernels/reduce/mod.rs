@@ -8,12 +8,15 @@ mod state;
 
 pub(crate) use launch::{Form, run, scratch};
 
+use super::elementwise::bindable;
 use super::nest::MOST;
-use super::{cost, single};
+use super::space::{space, weighed};
+use super::{cost, ready, single};
 use crate::device::Gpu;
 use std::collections::HashMap;
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms};
+use steersman_core::tune::Winners;
 use steersman_core::{
     DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, ParamList, Params, Ran, ReduceOp, Refusal,
     Workload,
@@ -23,8 +26,82 @@ use steersman_core::{
 pub(crate) const FORMS: [(Form, &str); 4] =
     [(Form::Each, "each"), (Form::Tree, "tree"), (Form::Subgroup, "subgroup"), (Form::TwoPass, "two-pass")];
 
-/// Invocations of a workgroup by variant.
-const WORKGROUPS: [u32; 2] = [64, 256];
+/// How a reduction is cut: invocations of a workgroup, and elements of a result that one of several workgroups takes
+/// at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub workgroup: u32,
+    pub chunk: u32,
+}
+
+const fn of(workgroup: u32, chunk: u32) -> Cut {
+    Cut { workgroup, chunk }
+}
+
+/// Cuts by variant. The order is what is remembered of them: new ones go at the end.
+const CUTS: [Cut; 10] = [
+    of(64, 2048),
+    of(256, 2048),
+    of(32, 2048),
+    of(128, 2048),
+    of(512, 2048),
+    of(1024, 2048),
+    of(64, 16384),
+    of(256, 16384),
+    of(512, 16384),
+    of(256, 131_072),
+];
+
+/// Those with the first one's chunk differ in the workgroup alone.
+const ONE_PASS: usize = 6;
+
+/// Which cuts a device takes for a form, and which of them won.
+pub(crate) struct Cuts {
+    form: Form,
+    winners: Winners,
+}
+
+impl Cuts {
+    pub fn new(form: Form) -> Cuts {
+        Cuts { form, winners: Winners::default() }
+    }
+
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    fn fits(&self, gpu: &Gpu, variant: usize, each: usize) -> bool {
+        let most = gpu.limits().max_compute_invocations_per_workgroup;
+        CUTS.get(variant).is_some_and(|c| match self.form {
+            _ if variant == 0 => true,
+            Form::Each => variant < ONE_PASS && c.workgroup <= most.min(256),
+            Form::Tree | Form::Subgroup => {
+                variant < ONE_PASS && c.workgroup <= most && each > 4 * c.workgroup as usize
+            }
+            Form::TwoPass => {
+                c.workgroup <= most && each > 4 * c.workgroup as usize && each > 2 * c.chunk as usize
+            }
+        })
+    }
+
+    pub fn params(&self, gpu: &Gpu, w: &Workload, each: usize) -> ParamList {
+        let usual = || usize::from(self.form != Form::Each && self.fits(gpu, 1, each));
+        weighed(&self.winners, w, |v| self.fits(gpu, v, each), usual)
+    }
+
+    pub fn space(&self, gpu: &Gpu, each: usize) -> Vec<Params> {
+        space(CUTS.len(), |v| self.fits(gpu, v, each))
+    }
+
+    pub fn winners(&self) -> &Winners {
+        &self.winners
+    }
+}
+
+/// The cut of a variant.
+pub(crate) fn cut(p: Params) -> Cut {
+    CUTS[usize::from(p.variant).min(CUTS.len() - 1)]
+}
 
 struct Reduce {
     gpu: Arc<Gpu>,
@@ -33,25 +110,34 @@ struct Reduce {
     form: Form,
     /// Why a kind and type are not taken; what is absent is.
     refused: Arc<HashMap<(ReduceOp, DType), Refusal>>,
+    cuts: Arc<Cuts>,
 }
 
 /// Every kernel this device can run.
-pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
+pub(super) fn kernels(
+    gpu: &Arc<Gpu>,
+    device: DeviceId,
+    prefix: &str,
+    forms: &[(Arc<Cuts>, &'static str)],
+) -> Vec<Arc<dyn Kernel>> {
     let all = ReduceOp::ALL.iter().flat_map(|k| DType::ALL.map(|d| (*k, d)));
     let refused = all.filter_map(|(k, d)| Some(((k, d), takes(k, d, gpu.can().f64).err()?))).collect();
     let refused = Arc::new(refused);
-    forms(gpu)
-        .map(|(form, name)| -> Arc<dyn Kernel> {
-            let name = format!("{prefix}/reduce-{name}");
-            Arc::new(Reduce { gpu: gpu.clone(), device, name, form, refused: Arc::clone(&refused) })
+    forms
+        .iter()
+        .map(|(cuts, name)| -> Arc<dyn Kernel> {
+            let (name, cuts) = (format!("{prefix}/reduce-{name}"), cuts.clone());
+            let (gpu, form, refused) = (gpu.clone(), cuts.form, Arc::clone(&refused));
+            Arc::new(Reduce { gpu, device, name, form, refused, cuts })
         })
         .collect()
 }
 
-/// The forms this device has.
-pub(super) fn forms(gpu: &Gpu) -> impl Iterator<Item = (Form, &'static str)> {
+/// The forms this device has, each with its name. What wins at the end of a fused group is what wins alone.
+pub(super) fn forms(gpu: &Gpu) -> Vec<(Arc<Cuts>, &'static str)> {
     let subgroup = gpu.can().subgroup;
-    FORMS.into_iter().filter(move |(f, _)| *f != Form::Subgroup || subgroup)
+    let there = FORMS.into_iter().filter(|(f, _)| *f != Form::Subgroup || subgroup);
+    there.map(|(form, name)| (Arc::new(Cuts::new(form)), name)).collect()
 }
 
 /// Whether a kind can be computed over elements of a type.
@@ -77,15 +163,16 @@ pub(crate) fn fits(
     element: usize,
 ) -> Result<(), Refusal> {
     let groups = gpu.limits().max_compute_workgroups_per_dimension as usize;
-    let smallest = WORKGROUPS[0] as usize;
+    let smallest = CUTS[0].workgroup as usize;
     // A turn each element, one more each block of 32, and a few to join.
     let turns = |results: usize, elements: usize| results * (elements * element + elements / 32 + 16);
     let turns = match form {
         Form::Each => turns(outputs.div_ceil(groups * smallest), each),
         Form::Tree | Form::Subgroup => turns(outputs.div_ceil(groups), each.div_ceil(smallest)),
-        Form::TwoPass => {
-            turns(outputs.div_ceil(groups), each.div_ceil(smallest * launch::chunks(each as u32) as usize))
-        }
+        Form::TwoPass => turns(
+            outputs.div_ceil(groups),
+            each.div_ceil(smallest * launch::chunks(each as u32, CUTS[0].chunk) as usize),
+        ),
     };
     if turns > gpu.most_turns() {
         return Err(Refusal::new("so many elements a result are more turns than one invocation may take"));
@@ -95,19 +182,6 @@ pub(crate) fn fits(
         Form::TwoPass if each < 4096 => Err(Refusal::new("too few elements a result to share it")),
         _ => Ok(()),
     }
-}
-
-/// The parameters of a form.
-pub(crate) fn params(gpu: &Gpu, form: Form, each: usize) -> ParamList {
-    let most = gpu.limits().max_compute_invocations_per_workgroup;
-    let long = |size: u32| form != Form::Each && each > 4 * size as usize;
-    let list = WORKGROUPS.iter().enumerate().filter(|(v, s)| *v == 0 || **s <= most && long(**s));
-    list.map(|(v, _)| Params { threads: 1, variant: v as u16 }).collect()
-}
-
-/// The workgroup of a variant.
-pub(crate) fn workgroup(p: Params) -> u32 {
-    WORKGROUPS[usize::from(p.variant).min(WORKGROUPS.len() - 1)]
 }
 
 /// Prior costs of reducing `each` elements to each of `outputs` results: a form that leaves most of the
@@ -137,6 +211,13 @@ impl Reduce {
     }
 }
 
+impl Reduce {
+    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let expr = single::of_op(w.op(), w.dtype()).map_err(|e| KernelError::Failed(e.to_string()))?;
+        run(&self.gpu, w, &expr, 0, io, self.form, cut(p))
+    }
+}
+
 impl Kernel for Reduce {
     fn name(&self) -> &str {
         &self.name
@@ -162,6 +243,7 @@ impl Kernel for Reduce {
         if let Some(why) = self.refused.get(&(kind, w.dtype())) {
             return Err(why.clone());
         }
+        bindable(&self.gpu, w)?;
         if w.inputs()[0].elements() >= MOST {
             return Err(Refusal::new("positions in a shader have 31 bits"));
         }
@@ -169,19 +251,34 @@ impl Kernel for Reduce {
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        params(&self.gpu, self.form, Self::each(w))
+        self.cuts.params(&self.gpu, w, Self::each(w))
+    }
+
+    fn space(&self, w: &Workload) -> Vec<Params> {
+        self.cuts.space(&self.gpu, Self::each(w))
+    }
+
+    fn winners(&self) -> Option<&Winners> {
+        Some(self.cuts.winners())
     }
 
     fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
         terms(&self.gpu, w, machine, self.form, w.output().elements())
     }
 
-    fn scratch(&self, w: &Workload, _: Params) -> usize {
-        if self.form == Form::TwoPass { scratch(w.output().elements(), Self::each(w)) } else { 0 }
+    fn scratch(&self, w: &Workload, p: Params) -> usize {
+        if self.form == Form::TwoPass {
+            scratch(w.output().elements(), Self::each(w), cut(p).chunk)
+        } else {
+            0
+        }
+    }
+
+    fn ready(&self, w: &Workload, p: Params) -> bool {
+        ready::ready(&self.gpu, &self.name, w, p)
     }
 
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        let expr = single::of_op(w.op(), w.dtype()).map_err(|e| KernelError::Failed(e.to_string()))?;
-        run(&self.gpu, w, &expr, 0, io, self.form, workgroup(p))
+        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
     }
 }

@@ -1,6 +1,6 @@
 //! The generator of reductions: an expression's value at each position, merged over some of the axes.
 
-use super::launch::{Form, Stage, chunks};
+use super::launch::{Form, Stage};
 use super::shape::Shape;
 use super::state::{State, state};
 use crate::device::{Key, Source};
@@ -24,6 +24,8 @@ pub(super) struct Shader<'a> {
     pub form: Form,
     pub stage: Stage,
     pub workgroup: u32,
+    /// Parts of each result in two passes.
+    pub chunks: u32,
     /// Whether steps ask for the position in the group's shape.
     pub positions: bool,
 }
@@ -61,7 +63,7 @@ impl Shader<'_> {
 
     pub fn params(&self, scalars: &[u64]) -> SmallVec<[u32; 32]> {
         let (kept, reduced) = (&self.shape.kept, &self.shape.reduced);
-        let n = chunks(self.shape.each);
+        let n = self.chunks;
         let mut p: SmallVec<[u32; 32]> =
             smallvec::smallvec![self.shape.outputs, 0, self.shape.each, n, self.shape.each.div_ceil(n)];
         p.extend(kept.dims.iter().chain(&reduced.dims).copied());

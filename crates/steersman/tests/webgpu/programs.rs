@@ -1,9 +1,7 @@
-//! Arrays and single ops on a WebGPU adapter, where there is one. CI requires one (`STEERSMAN_REQUIRE_ADAPTER`).
+//! What programs see of an adapter that the runtime found itself.
 
-#![cfg(feature = "webgpu")]
-
+use steersman::core::{DeviceId, Place, Workload};
 use steersman::{Array, Axis, Knobs, Runtime, Seed};
-use steersman_core::{DeviceId, Place, Workload};
 
 fn runtime(more: &[(&str, &str)]) -> Runtime {
     let mut knobs = Knobs::default();

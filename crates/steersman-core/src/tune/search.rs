@@ -3,9 +3,11 @@
 //! Everyone is run once to compile and warm up, then timed; the slower half leaves, those left are timed twice
 //! as often, and so on until one is left or the time is up. A variant that fails leaves with its reason.
 
+use crate::cost::Variant;
+use crate::kernel::{KernelError, Ran};
+use crate::measure::Rig;
+use crate::units::Seconds;
 use std::time::{Duration, Instant};
-use steersman_core::measure::Rig;
-use steersman_core::{KernelError, Seconds, Variant};
 
 /// What was found about one variant.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +16,8 @@ pub struct Finding {
     pub variant: Variant,
     /// Its first run, compiling included; `None` if there was no time for it.
     pub cold: Option<Seconds>,
+    /// Whether that run had to compile.
+    pub compiled: bool,
     /// Its quickest run after that; `None` if there was none.
     pub best: Option<Seconds>,
     /// Timed runs.
@@ -25,7 +29,8 @@ pub struct Finding {
 /// Times `variants` on `rig` for about `budget`, quickest first in what comes back; those never timed last.
 pub fn search(rig: &mut dyn Rig, variants: &[Variant], budget: Duration) -> Vec<Finding> {
     let started = Instant::now();
-    let finding = |&variant| Finding { variant, cold: None, best: None, runs: 0, failed: None };
+    let finding =
+        |&variant| Finding { variant, cold: None, compiled: false, best: None, runs: 0, failed: None };
     let mut all: Vec<Finding> = variants.iter().map(finding).collect();
     for f in &mut all {
         // One at least, so that there is an answer.
@@ -66,7 +71,10 @@ pub fn search(rig: &mut dyn Rig, variants: &[Variant], budget: Duration) -> Vec<
 fn timed(rig: &mut dyn Rig, f: &mut Finding) -> Option<Seconds> {
     let started = Instant::now();
     match rig.run(f.variant) {
-        Ok(_) => Some(started.elapsed().into()),
+        Ok(ran) => {
+            f.compiled |= ran == Ran::Cold;
+            Some(started.elapsed().into())
+        }
         Err(e) => {
             f.failed = Some(e);
             None
@@ -87,7 +95,7 @@ fn key(f: &Finding) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steersman_core::{Params, Ran};
+    use crate::kernel::Params;
 
     struct Sleeps(Vec<u32>);
     impl Rig for Sleeps {

@@ -1,0 +1,136 @@
+//! `copy`, `copy-vec4`: elements into another order, any layout. `transpose-tiled`: two axes exchanged through
+//! workgroup memory.
+
+mod tiled;
+
+use super::elementwise::{Cuts, addressable, cut, in_fours};
+use super::{cost, map, ready, single};
+use crate::device::Gpu;
+use std::sync::Arc;
+use steersman_core::cost::{Machine, Terms};
+use steersman_core::expr::Expr;
+use steersman_core::tune::Winners;
+use steersman_core::{
+    DType, DeviceId, Io, Kernel, KernelError, Op, Operand, ParamList, Params, Ran, Refusal, Strides, Workload,
+};
+
+struct Moves {
+    gpu: Arc<Gpu>,
+    device: DeviceId,
+    name: String,
+    wide: bool,
+    /// The identity on elements of 1, 2, 4 and 8 bytes.
+    identities: Arc<[Arc<Expr>; 4]>,
+    cuts: Cuts,
+}
+
+/// A type of the same size whose bits survive being moved.
+fn bits(d: DType) -> DType {
+    match d.size() {
+        1 => DType::U8,
+        2 => DType::BF16,
+        4 => DType::I32,
+        _ => DType::I64,
+    }
+}
+
+/// Every kernel for moves.
+pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
+    let identity = |d: DType| single::of_op(Op::Copy, d).ok();
+    let made = [DType::U8, DType::BF16, DType::I32, DType::I64].map(identity);
+    let [Some(a), Some(b), Some(c), Some(d)] = made else { return Vec::new() };
+    let identities = Arc::new([a, b, c, d]);
+    let copy = |name: &str, wide: bool| -> Arc<dyn Kernel> {
+        let (name, identities) = (format!("{prefix}/{name}"), Arc::clone(&identities));
+        Arc::new(Moves { gpu: gpu.clone(), device, name, wide, identities, cuts: Cuts::default() })
+    };
+    vec![copy("copy", false), copy("copy-vec4", true), Arc::new(tiled::Tiled::new(gpu, device, prefix))]
+}
+
+/// The operand as the output sees it: its axes in the output's order.
+fn seen(w: &Workload) -> Strides {
+    let input = &w.inputs()[0];
+    match w.op() {
+        Op::Transpose { perm } => perm.iter().map(|a| input.strides[a]).collect(),
+        _ => input.strides.clone(),
+    }
+}
+
+fn moves(op: Op) -> bool {
+    matches!(op, Op::Copy | Op::Transpose { .. })
+}
+
+/// Whether it is a move that a shader can address.
+fn movable(gpu: &Gpu, w: &Workload) -> Result<(), Refusal> {
+    if moves(w.op()) { addressable(gpu, w) } else { Err(Refusal::new("it only moves")) }
+}
+
+impl Moves {
+    /// The move as a copy of bits.
+    fn plain(&self, w: &Workload) -> Result<Workload, KernelError> {
+        let d = bits(w.dtype());
+        let failed = |e: steersman_core::WorkloadError| KernelError::Failed(e.to_string());
+        let out = w.output();
+        let input = Operand::strided(d, &out.dims, seen(w)).map_err(failed)?;
+        let output = Operand { dtype: d, ..out.clone() };
+        Workload::new(Op::Copy, [input]).and_then(|w| w.with_output(output)).map_err(failed)
+    }
+}
+
+impl Moves {
+    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let plain = self.plain(w)?;
+        let identity = &self.identities[w.dtype().size().trailing_zeros() as usize];
+        map::run(&self.gpu, &plain, identity, io, self.wide, cut(p))
+    }
+}
+
+impl Kernel for Moves {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    fn handles(&self, op: Op) -> bool {
+        moves(op)
+    }
+
+    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
+        movable(&self.gpu, w)?;
+        if !self.wide {
+            return Ok(());
+        }
+        match w.op() {
+            Op::Copy => in_fours(w),
+            _ => Err(Refusal::new("it copies four neighbours at a time")),
+        }
+    }
+
+    fn params(&self, w: &Workload) -> ParamList {
+        self.cuts.params(&self.gpu, w, w.output().elements())
+    }
+
+    fn space(&self, w: &Workload) -> Vec<Params> {
+        self.cuts.space(&self.gpu, w.output().elements())
+    }
+
+    fn winners(&self) -> Option<&Winners> {
+        Some(self.cuts.winners())
+    }
+
+    fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
+        let scattered = if w.op() == Op::Copy { 1.0 } else { 2.0 };
+        cost::terms(&self.gpu, w, machine, 1.0, scattered, if self.wide { 1.0 } else { 1.5 })
+    }
+
+    fn ready(&self, w: &Workload, p: Params) -> bool {
+        ready::ready(&self.gpu, &self.name, w, p)
+    }
+
+    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
+    }
+}

@@ -1,0 +1,24 @@
+//! Parameters: every point that a kernel's code has, of which a search keeps one for each size of work.
+
+use steersman_core::tune::Winners;
+use steersman_core::{ParamList, Params, Workload};
+
+fn point(variant: usize) -> Params {
+    Params { threads: 1, variant: variant as u16 }
+}
+
+/// The points that fit, of as many as there are.
+pub(super) fn space(points: usize, fits: impl Fn(usize) -> bool) -> Vec<Params> {
+    (0..points).filter(|v| fits(*v)).map(point).collect()
+}
+
+/// What a decision weighs: the point that won on work of about this size, if it fits here, else `usual`.
+pub(super) fn weighed(
+    winners: &Winners,
+    w: &Workload,
+    fits: impl Fn(usize) -> bool,
+    usual: impl FnOnce() -> usize,
+) -> ParamList {
+    let won = winners.near(Winners::size(w)).filter(|p| fits(p.variant.into()));
+    smallvec::smallvec![won.unwrap_or_else(|| point(usual()))]
+}

@@ -1,0 +1,107 @@
+//! Parameters are searched once and kept; what is compiled counts.
+
+use crate::{adapter, with_adapter};
+use std::ops::ControlFlow;
+use std::time::Duration;
+use steersman::core::tune::Winner;
+use steersman::core::{Seconds, Workload};
+use steersman::webgpu::DeviceOptions;
+use steersman::{Calibrate, Runtime};
+
+fn winners(rt: &Runtime) -> Vec<(String, Vec<Winner>)> {
+    let all = rt.engine().registry();
+    let found = all.iter().filter_map(|(_, k)| Some((k.name().to_string(), k.winners()?.list())));
+    found.filter(|(_, list)| !list.is_empty()).collect()
+}
+
+#[test]
+fn what_a_search_found_best_is_used_by_a_later_process_without_another_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wisdom.db");
+    let wisdom = [("wisdom.enabled", "true"), ("wisdom.path", path.to_str().unwrap())];
+    let Some(gpu) = adapter(DeviceOptions::default()) else { return };
+    let rt = with_adapter(&gpu, &wisdom);
+    assert!(winners(&rt).is_empty());
+    let how = Calibrate { budget: Some(Duration::from_secs(4)), ..Calibrate::default() };
+    let mut phases = Vec::new();
+    rt.calibrate(&how, &mut |s| {
+        phases.push(s.phase.clone());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!(phases.iter().any(|p| p.starts_with("searching parameters")), "{phases:?}");
+    let found = winners(&rt);
+    assert!(!found.is_empty());
+    let candidates = |rt: &Runtime| {
+        let w: Workload = "add f32 200000 200000".parse().unwrap();
+        let e = rt.engine().explain(&w).unwrap();
+        let there = |k: u16| rt.engine().name(k).starts_with(&gpu.identity().family);
+        e.candidates.iter().filter(|c| there(c.variant.kernel)).map(|c| c.variant).collect::<Vec<_>>()
+    };
+    assert!(candidates(&rt).len() <= 2, "one point a kernel");
+    drop(rt);
+    // Another process: the same adapter, kernels made anew.
+    let rt = with_adapter(&gpu, &wisdom);
+    assert_eq!(winners(&rt), found);
+    let mut phases = Vec::new();
+    let how = Calibrate { budget: Some(Duration::from_millis(600)), ..Calibrate::default() };
+    rt.calibrate(&how, &mut |s| {
+        phases.push(s.phase.clone());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let again = |p: &&String| p.starts_with("searching") && p.ends_with("add f32 200000 200000");
+    assert_eq!(phases.iter().filter(again).count(), 0, "{phases:?}");
+}
+
+#[test]
+fn a_single_call_does_not_wait_for_a_compiler_and_a_loop_soon_does() {
+    let Some(gpu) = adapter(DeviceOptions::default()) else { return };
+    let rt = with_adapter(&gpu, &[("explore.budget", "0")]);
+    rt.engine().learn_setup(steersman::core::DeviceId(1), Seconds(0.1));
+    let w: Workload = "tanh f32 3000".parse().unwrap();
+    let there = |v: steersman::core::Variant| rt.engine().name(v.kernel).starts_with(&gpu.identity().family);
+    // Measured to be quicker than any other, once it runs.
+    for c in rt.engine().estimates(&w).iter().filter(|c| there(c.variant)) {
+        (0..8).for_each(|_| rt.engine().learn(c.variant, &w, 1e-9, 1.0));
+    }
+    rt.engine().invalidate();
+    let e = rt.engine().explain(&w).unwrap();
+    assert!(there(e.decision.variant()) && !there(e.once.variant()));
+    let cold = e.candidates.iter().filter(|c| there(c.variant));
+    assert!(cold.clone().count() > 0 && cold.into_iter().all(|c| c.estimate.setup == Seconds(0.1)));
+    assert!(!there(rt.engine().decide(&w).unwrap().variant()));
+    // Somebody else had it compiled.
+    let x = vec![0.5f32; 3000];
+    let v = e.decision.variant();
+    let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_ne_bytes()).collect();
+    let mut out = vec![0; 12_000];
+    rt.run_raw(&w, &[&bytes], &mut out, Some(v)).unwrap();
+    rt.engine().invalidate();
+    let e = rt.engine().explain(&w).unwrap();
+    assert_eq!(e.decision.variant(), e.once.variant());
+    assert!(there(rt.engine().decide(&w).unwrap().variant()), "it is ready now");
+}
+
+#[test]
+fn compiled_pipelines_are_kept_beside_the_wisdom_where_the_driver_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wisdom.db");
+    let mut knobs = steersman::Knobs::default();
+    for (name, value) in [
+        ("wisdom.path", path.to_str().unwrap()),
+        ("calibrate.background", "false"),
+        ("webgpu.enabled", "true"),
+    ] {
+        knobs.set(name, value).unwrap();
+    }
+    let Some(gpu) = adapter(DeviceOptions::default()) else { return };
+    let rt = Runtime::with_knobs(knobs).unwrap();
+    rt.wait_for_devices();
+    rt.save().unwrap();
+    let can = gpu.identity().isa.iter().any(|i| i == "pipeline-cache");
+    let kept =
+        std::fs::read_dir(folder.path()).unwrap().filter_map(|f| f.ok()?.file_name().into_string().ok());
+    let kept = kept.filter(|name| name.starts_with("pipelines-")).count();
+    assert_eq!(kept > 0, can);
+}
