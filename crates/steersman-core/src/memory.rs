@@ -55,6 +55,13 @@ pub trait Memory: Send + Sync {
     /// Returns when everything enqueued is done; says if some of it failed.
     fn wait(&self) -> Result<(), KernelError>;
 
+    /// Whether a transfer that another thread starts goes on beside the device's work and the host's. Plans then
+    /// start transfers as soon as there is something to move, from threads of their own, and wait for one when its
+    /// value is needed. What is enqueued after `upload` returned sees it, on whichever thread that was.
+    fn overlaps(&self) -> bool {
+        false
+    }
+
     /// How long `work` takes on the device, by its own clock where it has one.
     fn timed(
         &self,

@@ -40,7 +40,8 @@
 //! # What is kept
 //! What is read is kept, and so are values that had to be written to memory on the way while someone holds a handle
 //! to them. A value that only passed through a fused group is not: reading it later computes it again, once, and
-//! then keeps it. [`Runtime::eval_all`](crate::Runtime::eval_all) computes several arrays in one plan.
+//! then keeps it. [`Runtime::eval_all`](crate::Runtime::eval_all) computes several arrays in one plan. What only a lost
+//! device held is computed again as long as the arrays that it was made from are held.
 
 mod apply;
 mod axis;

@@ -13,12 +13,17 @@ use steersman_core::{Dims, Place};
 
 /// An array's elements in row-major order, in place. Dereferences to a slice.
 pub struct Data<T> {
+    held: Held,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+/// Host memory with an array's elements in row-major order, held.
+pub(crate) struct Held {
     _buffer: Arc<Buffer>,
     /// The copy in host memory of what was made elsewhere.
     _copy: Option<Arc<Piece>>,
-    start: usize,
-    len: usize,
-    element: PhantomData<T>,
+    pub start: usize,
 }
 
 impl<T> Deref for Data<T> {
@@ -29,7 +34,7 @@ impl<T> Deref for Data<T> {
         }
         // SAFETY: made by `Array::data` for a buffer that holds `len` initialised elements of this type there, or a
         // copy of it; buffers are not written once an array has them, and this one is held here.
-        unsafe { std::slice::from_raw_parts(self.start as *const T, self.len) }
+        unsafe { std::slice::from_raw_parts(self.held.start as *const T, self.len) }
     }
 }
 
@@ -61,9 +66,14 @@ impl Array {
         if T::DTYPE != self.dtype() {
             return Err(ArrayError::Read { have: self.dtype(), asked: T::DTYPE }.into());
         }
+        Ok(Data { held: self.at_home()?, len: self.len(), element: PhantomData })
+    }
+
+    /// Its elements in host memory in row-major order, computed and brought there if need be.
+    pub(crate) fn at_home(&self) -> Result<Held, Error> {
         let value = self.value(true)?;
         if !is_contiguous(self.shape(), &value.strides) {
-            return self.contiguous().data();
+            return self.contiguous().at_home();
         }
         let (start, copy) = match value.buffer.place() {
             Place::Host => (value.buffer.start(), None),
@@ -72,18 +82,23 @@ impl Array {
                 (copy.start().0 as usize, Some(copy))
             }
         };
-        let (start, len) = (start + value.offset, self.len());
-        Ok(Data { _buffer: value.buffer.clone(), _copy: copy, start, len, element: PhantomData })
+        Ok(Held { _buffer: value.buffer.clone(), _copy: copy, start: start + value.offset })
     }
 
-    /// The elements in host memory: carried there once.
+    /// The elements in host memory: carried there once, or computed again if the device that had them is lost.
     fn brought_home(&self, value: &Value) -> Result<Arc<Piece>, Error> {
         let inner = &self.node.runtime.inner;
         let what = || format!("{} {}", self.dtype(), Shape(self.shape()));
-        match value.buffer.bring(&inner.carrier, Place::Host, false) {
+        let mut brought = value.buffer.bring(&inner.carrier, Place::Host, false);
+        if let Err(Trouble::Lost(id, why)) = &brought {
+            inner.lose(*id, why);
+            if crate::plan::restore(&self.node.runtime, &value.buffer)? {
+                brought = value.buffer.bring(&inner.carrier, Place::Host, false);
+            }
+        }
+        match brought {
             Ok((copy, _)) => Ok(copy),
             Err(Trouble::Lost(id, why)) => {
-                inner.lose(id, &why);
                 let place = inner.engine.places().name(Place::Device(id));
                 Err(Error::Lost { what: what(), place, why })
             }

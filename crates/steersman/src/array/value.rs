@@ -1,9 +1,12 @@
 //! Computed elements: memory shared by all arrays that see it, and how one of them looks at it.
 
-use crate::plan::Compiled;
+use super::Array;
+use crate::error::Error;
+use crate::plan::{Compiled, Recipe};
 use crate::runtime::{Carrier, Piece, Trouble};
 use smallvec::SmallVec;
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 use steersman_core::{Address, Place, Strides};
 use steersman_cpu::memory::Block;
@@ -13,10 +16,18 @@ pub(crate) struct Buffer {
     main: Main,
     bytes: usize,
     /// The same bytes at other places, made when they were first needed there.
-    copies: OnceLock<Box<Mutex<Copies>>>,
+    copies: OnceLock<Box<Copies>>,
+    /// How to make them again, if they were made away from the host: a graph, and which of its nodes they are of.
+    recipe: OnceLock<(Arc<Recipe>, u32)>,
 }
 
-type Copies = SmallVec<[Arc<Piece>; 1]>;
+/// Copies of a buffer. Who carries one holds `carrying` meanwhile, so that it is carried once; who only asks where
+/// the elements are does not wait for that.
+#[derive(Default)]
+struct Copies {
+    list: Mutex<SmallVec<[Arc<Piece>; 1]>>,
+    carrying: Mutex<()>,
+}
 
 enum Main {
     /// From the runtime's pool.
@@ -34,7 +45,7 @@ const NOWHERE: usize = 64;
 
 impl Buffer {
     fn new(main: Main, bytes: usize) -> Buffer {
-        Buffer { main, bytes, copies: OnceLock::new() }
+        Buffer { main, bytes, copies: OnceLock::new(), recipe: OnceLock::new() }
     }
 
     pub fn pool(block: Block) -> Buffer {
@@ -86,7 +97,7 @@ impl Buffer {
     pub fn places(&self) -> SmallVec<[Place; 2]> {
         let mut all: SmallVec<[Place; 2]> = smallvec::smallvec![self.place()];
         if let Some(copies) = self.copies.get() {
-            all.extend(lock(copies).iter().map(|p| p.place()));
+            all.extend(lock(&copies.list).iter().map(|p| p.place()));
         }
         all
     }
@@ -99,7 +110,7 @@ impl Buffer {
 
     /// The copy at a place where they were not made.
     pub fn copy_at(&self, place: Place) -> Option<Arc<Piece>> {
-        lock(self.copies.get()?).iter().find(|p| p.place() == place).cloned()
+        lock(&self.copies.get()?.list).iter().find(|p| p.place() == place).cloned()
     }
 
     /// Makes sure of a copy at `place`, which they were not made at; says whether it was moved just now.
@@ -109,38 +120,72 @@ impl Buffer {
         place: Place,
         observed: bool,
     ) -> Result<(Arc<Piece>, bool), Trouble> {
-        // Held while it is carried, so that it is carried once.
-        let mut copies = lock(self.copies.get_or_init(Box::default));
-        if let Some(copy) = copies.iter().find(|p| p.place() == place) {
-            return Ok((copy.clone(), false));
+        let copies = self.copies.get_or_init(Box::default);
+        let _carrying = lock(&copies.carrying);
+        if let Some(copy) = self.copy_at(place) {
+            return Ok((copy, false));
         }
         let piece = carrier.room(place, self.bytes)?;
         // From home if it is there: the way from a device may be a detour, and the device may be lost.
-        let source = copies.iter().find(|p| p.place() == Place::Host);
-        let from = source.map_or((self.place(), Address(self.start() as u64)), |p| (p.place(), p.start()));
-        // SAFETY: both are as long as the buffer; the new one is nobody else's.
-        unsafe { carrier.carry(from, (place, piece.start()), self.bytes, observed) }?;
+        let source = self.copy_at(Place::Host);
+        let from = source.as_ref();
+        let from = from.map_or((self.place(), Address(self.start() as u64)), |p| (p.place(), p.start()));
+        // SAFETY: both are as long as the buffer; the new one is nobody else's, the old one is held here.
+        let carry = || unsafe { carrier.carry(from, (place, piece.start()), self.bytes, observed) };
+        catch_unwind(AssertUnwindSafe(carry)).unwrap_or_else(|panic| {
+            let device = if place == Place::Host { from.0 } else { place };
+            Err(Trouble::Away(device, format!("panicked: {}", crate::panic_text(&*panic))))
+        })?;
         let piece = Arc::new(piece);
-        copies.push(piece.clone());
+        lock(&copies.list).push(piece.clone());
         if place != Place::Host {
             carrier.note_copy(self);
         }
         Ok((piece, true))
     }
 
+    /// Notes how to make the elements again.
+    pub fn remember(&self, recipe: Arc<Recipe>, node: u32) {
+        // They were made in one way.
+        let _ = self.recipe.set((recipe, node));
+    }
+
+    pub fn recipe(&self) -> Option<&(Arc<Recipe>, u32)> {
+        self.recipe.get()
+    }
+
+    /// Takes the elements of `array`, which is computed for it, as a copy in host memory.
+    pub fn restore(&self, carrier: &Carrier, array: &Array) -> Result<(), Error> {
+        let from = array.at_home()?;
+        debug_assert_eq!(array.len() * array.dtype().size(), self.bytes, "another value than it was");
+        let memory = |t: Trouble| Error::Memory { workload: format!("{array:?}"), why: t.why().into() };
+        let piece = carrier.room(Place::Host, self.bytes).map_err(memory)?;
+        let to = (Place::Host, piece.start());
+        // SAFETY: both are as long as the buffer; the new one is nobody else's, the other is held here.
+        unsafe { carrier.carry((Place::Host, Address(from.start as u64)), to, self.bytes, false) }
+            .map_err(memory)?;
+        let copies = self.copies.get_or_init(Box::default);
+        let _carrying = lock(&copies.carrying);
+        // Another thread may have been quicker; its elements are as good.
+        if self.copy_at(Place::Host).is_none() {
+            lock(&copies.list).push(Arc::new(piece));
+        }
+        Ok(())
+    }
+
     /// Lets the copy at `place` go, if there is one; returns the bytes that were freed. Whoever works with it
     /// holds it until then.
     pub fn drop_copy(&self, place: Place) -> usize {
         let Some(copies) = self.copies.get() else { return 0 };
-        let mut copies = lock(copies);
+        let mut copies = lock(&copies.list);
         let before = copies.len();
         copies.retain(|p| p.place() != place);
         (before - copies.len()) * self.bytes
     }
 }
 
-fn lock(copies: &Mutex<Copies>) -> std::sync::MutexGuard<'_, Copies> {
-    copies.lock().unwrap_or_else(|e| e.into_inner())
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// How one array looks at a buffer.

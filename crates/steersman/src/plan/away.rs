@@ -7,7 +7,6 @@ use crate::array::value::Buffer;
 use crate::error::Error;
 use crate::runtime::{Runtime, Trouble};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use steersman_core::log::Entry;
 use steersman_core::{KernelError, Place};
@@ -37,7 +36,7 @@ pub(super) fn carry(
 ) -> Result<(), Error> {
     let Some((buffer, _)) = buffer(carry.base, scratch, slots) else { return Ok(()) };
     let carrier = &rt.inner.carrier;
-    let what = || format!("a value of {} bytes", carry.bytes);
+    let what = || carry.named();
     if timed && let Some(memory) = carrier.accelerators.memory(carry.from) {
         // What is under way is not the transfer's time.
         memory.wait().map_err(|why| failed(rt, scratch, what(), trouble(carry.from, why)))?;
@@ -46,7 +45,7 @@ pub(super) fn carry(
     let brought = buffer.bring(carrier, carry.to, timed);
     let (_, moved) = brought.map_err(|trouble| failed(rt, scratch, what(), trouble))?;
     if timed && moved {
-        carry.measured.store(started.elapsed().as_secs_f64().to_bits(), Relaxed);
+        carry.measure(started.elapsed());
     }
     Ok(())
 }
@@ -108,6 +107,11 @@ fn lost(rt: &Runtime, what: String, place: Place, why: String) -> Error {
     Error::Lost { what, place: rt.engine().places().name(place), why }
 }
 
+/// Says something about a place in the log.
+pub(super) fn say(rt: &Runtime, place: &str, note: String) {
+    rt.log().push(Entry { kernel: place.into(), note: Some(note), ..Entry::default() });
+}
+
 /// Says in the log that a plan does without a place.
 pub(super) fn note(rt: &Runtime, what: &str, place: &str, why: &str) {
     let note = Some(format!("{place} could not be used for a plan: {why}"));
@@ -115,7 +119,7 @@ pub(super) fn note(rt: &Runtime, what: &str, place: &str, why: &str) {
 }
 
 /// The error for a plan that could not go on, with what another must do without noted.
-fn failed(rt: &Runtime, scratch: &Scratch, what: String, trouble: Trouble) -> Error {
+pub(super) fn failed(rt: &Runtime, scratch: &Scratch, what: String, trouble: Trouble) -> Error {
     match trouble {
         Trouble::Lost(id, why) => {
             rt.inner.lose(id, &why);

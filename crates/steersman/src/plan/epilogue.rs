@@ -70,7 +70,8 @@ impl Lower<'_> {
         let together = Fused::build(self, &steps, arrays, &[], Some(product)).ok();
         let together = together.and_then(|f| Some((self.fused_guess(&f, &dims)?, f)));
         let one_by_one = self.product_guess(product);
-        let one_by_one = one_by_one.and_then(|p| Some(p.and(self.group_guess(&steps, arrays, &dims)?)));
+        let one_by_one =
+            one_by_one.and_then(|p| Some(p.and(self.group_guess(&steps, arrays, &[], &dims)?)));
         match together {
             Some((guess, f)) if one_by_one.is_none_or(|apart| guess.pays(apart)) => {
                 let outputs = self.new_outputs(arrays.iter());

@@ -38,7 +38,8 @@ impl Fused {
             None => Vec::new(),
         };
         let mut input_of: HashMap<u32, u16> = HashMap::new();
-        for a in steps.iter().flat_map(|&i| &l.items[i as usize].args).filter_map(|a| a.node()) {
+        let read = steps.iter().chain(reductions).flat_map(|&i| &l.items[i as usize].args);
+        for a in read.filter_map(|a| a.node()) {
             if Some(a) != product && !inside(a) && number(a).is_none() && !input_of.contains_key(&a) {
                 let too_long = |_| Error::from(ExprError::TooLong);
                 input_of.insert(a, u16::try_from(inputs.len()).map_err(too_long)?);
@@ -105,7 +106,12 @@ impl Fused {
                 if let NodeOp::Reduce { kind, axes } = l.items[r as usize].op
                     && let Some(a) = l.items[r as usize].args[0].node()
                 {
-                    b.reduce(kind, axes, value_of[&a])?;
+                    let value = match value_of.get(&a) {
+                        Some(&v) => v,
+                        None => b.input(input_of.get(&a).copied().unwrap_or(0))?,
+                    };
+                    value_of.insert(a, value);
+                    b.reduce(kind, axes, value)?;
                 }
             }
             Ok(())

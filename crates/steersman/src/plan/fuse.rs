@@ -34,7 +34,8 @@ impl Lower<'_> {
         self.stamps += 1;
         let stamp = self.stamps;
         let mut left: Vec<u32> = arrays.to_vec();
-        left.extend(reductions.iter().filter_map(|&r| self.items[r as usize].args[0].node()));
+        let reduced = reductions.iter().filter_map(|&r| self.items[r as usize].args[0].node());
+        left.extend(reduced.filter(|&a| matches!(self.groups.roles[a as usize], Role::Step(_))));
         let mut steps = Vec::new();
         while let Some(i) = left.pop() {
             if std::mem::replace(&mut self.stamp[i as usize], stamp) == stamp {
@@ -53,6 +54,17 @@ impl Lower<'_> {
     }
 
     pub fn group(&mut self, group: u32, arrays: &[u32], reductions: &[u32]) -> Result<(), Error> {
+        let given = |&r: &u32| {
+            let arg = self.items[r as usize].args[0].node().unwrap_or(0);
+            !matches!(self.groups.roles[arg as usize], Role::Step(_))
+        };
+        let (joined, own): (Vec<u32>, Vec<u32>) = reductions.iter().partition(|r| given(r));
+        if !joined.is_empty() && !self.joining_pays(group, arrays, &own, &joined) {
+            if !arrays.is_empty() || !own.is_empty() {
+                self.group(group, arrays, &own)?;
+            }
+            return joined.iter().try_for_each(|&r| self.alone(r));
+        }
         let steps = self.steps(group, arrays, reductions);
         let dims = self.groups.dims(group).clone();
         if let ([only], []) = (&steps[..], reductions) {
@@ -85,6 +97,22 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// Whether reductions of a given array are worth running with the group that reads it too, or with each other.
+    fn joining_pays(&mut self, group: u32, arrays: &[u32], own: &[u32], joined: &[u32]) -> bool {
+        let dims = self.groups.dims(group).clone();
+        let all: Vec<u32> = own.iter().chain(joined).copied().collect();
+        let steps = self.steps(group, arrays, &all);
+        let together = Fused::build(self, &steps, arrays, &all, None).ok();
+        let Some(together) = together.and_then(|f| self.fused_guess(&f, &dims)) else { return false };
+        let mut apart = self.apart(&[], joined);
+        if !steps.is_empty() {
+            let steps = self.steps(group, arrays, own);
+            let others = self.group_guess(&steps, arrays, own, &dims);
+            apart = apart.and_then(|a| Some(a.and(others?)));
+        }
+        apart.is_none_or(|apart| together.pays(apart))
+    }
+
     /// Slots for these results.
     pub fn new_outputs<'i>(&mut self, items: impl Iterator<Item = &'i u32>) -> Vec<(u32, usize)> {
         let new = |&i: &u32| {
@@ -103,12 +131,18 @@ impl Lower<'_> {
     }
 
     /// What a group is expected to take in the better way: fused, or one op at a time.
-    pub fn group_guess(&mut self, steps: &[u32], arrays: &[u32], dims: &Dims) -> Option<Guess> {
-        let apart = self.apart(steps, &[]);
-        if steps.len() == 1 {
+    pub fn group_guess(
+        &mut self,
+        steps: &[u32],
+        arrays: &[u32],
+        reductions: &[u32],
+        dims: &Dims,
+    ) -> Option<Guess> {
+        let fused = Fused::build(self, steps, arrays, reductions, None).ok();
+        let apart = self.apart(steps, reductions);
+        if steps.len() == 1 && reductions.is_empty() {
             return apart;
         }
-        let fused = Fused::build(self, steps, arrays, &[], None).ok();
         match (fused.and_then(|f| self.fused_guess(&f, dims)), apart) {
             (Some(fused), Some(apart)) => Some(if fused.is_slower(apart) { apart } else { fused }),
             (fused, apart) => fused.or(apart),

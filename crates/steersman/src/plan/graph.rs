@@ -10,6 +10,8 @@ use steersman_core::{DType, Dims, Strides};
 
 /// One expression of the graph.
 pub(super) struct Item {
+    /// The first node of the walk that is it.
+    pub node: u32,
     pub op: NodeOp,
     pub dtype: DType,
     pub dims: Dims,
@@ -64,6 +66,7 @@ pub(super) fn items(scratch: &Scratch) -> Vec<Item> {
         });
         let op = if is_leaf { NodeOp::Data } else { node.op.clone() };
         let item = Item {
+            node: i as u32,
             op,
             dtype: node.dtype,
             dims: Dims::from_slice(&node.dims),

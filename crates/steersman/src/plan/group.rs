@@ -95,6 +95,7 @@ impl<'a> Groups<'a> {
             }
         }
         g.join_what_reads_the_same();
+        g.join_reductions();
         g.keep_what_was_passed_twice();
         g.keep_what_is_dear();
         g
@@ -234,7 +235,7 @@ impl<'a> Groups<'a> {
 
     /// Whether a fused kernel can reduce a group's value so: over all axes, the first or the last ones, and over the
     /// same ones as the group's other reductions.
-    fn reduces(&mut self, g: u32, axes: Axes, rank: usize) -> bool {
+    pub fn reduces(&mut self, g: u32, axes: Axes, rank: usize) -> bool {
         if axes.len() == rank {
             return true;
         }
@@ -244,7 +245,7 @@ impl<'a> Groups<'a> {
         (first || last) && *over.get_or_insert(axes) == axes
     }
 
-    fn new_group(&mut self, i: usize) -> u32 {
+    pub fn new_group(&mut self, i: usize) -> u32 {
         let id = self.groups.len() as u32;
         let time = self.next();
         let dims = self.items[i].dims.clone();

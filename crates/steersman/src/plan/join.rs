@@ -1,7 +1,8 @@
 //! When two groups may be one: if one of them can be moved to the other's time.
 
 use super::group::{Dep, Groups, MAX_STEPS, NEVER, Role};
-use std::collections::HashMap;
+use crate::array::node::NodeOp;
+use std::collections::{BTreeMap, HashMap};
 
 /// Steps of a group at most that runs side by side with another for what both read: in long ones one read is nothing,
 /// and what both keep in cache would be twice as much.
@@ -71,5 +72,81 @@ impl Groups<'_> {
                 }
             }
         }
+    }
+
+    /// Has reductions of an array in memory run with what else reads that array: with a group, or with each other. Each
+    /// must be done before anything takes its result.
+    pub fn join_reductions(&mut self) {
+        let items = self.items;
+        let first_use = self.first_uses();
+        let mut together: BTreeMap<u32, Vec<(u32, u32)>> = BTreeMap::new();
+        for (r, item) in items.iter().enumerate() {
+            let (Role::Alone(time), NodeOp::Reduce { .. }) = (&self.roles[r], &item.op) else { continue };
+            let Some(a) = item.args[0].node() else { continue };
+            let outside = matches!(self.roles[a as usize], Role::Leaf | Role::Alone(_) | Role::View { .. });
+            if outside {
+                together.entry(a).or_default().push((*time, r as u32));
+            }
+        }
+        if together.is_empty() {
+            return;
+        }
+        let mut readers: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (i, item) in items.iter().enumerate() {
+            let Some(g) = self.group_of(i as u32) else { continue };
+            for a in item.args.iter().filter_map(|a| a.node()) {
+                if together.contains_key(&a) && items[a as usize].dims == *self.dims(g) {
+                    readers.entry(a).or_default().push(g);
+                }
+            }
+        }
+        for (a, mut reductions) in together {
+            reductions.sort_unstable();
+            for &g in readers.get(&a).into_iter().flatten() {
+                let time = self.time(g);
+                reductions.retain(|&(_, r)| first_use[r as usize] <= time || !self.take_in(g, r));
+            }
+            // What is left runs at the time of the last of them, if that is before all of their uses.
+            let Some(&(last, _)) = reductions.last() else { continue };
+            reductions.retain(|&(_, r)| first_use[r as usize] > last);
+            if reductions.len() > 1 {
+                let g = self.new_group(a as usize);
+                self.groups[g as usize].time = last;
+                for &(_, r) in &reductions {
+                    self.take_in(g, r);
+                }
+            }
+        }
+    }
+
+    /// Makes a reduction one of a group's, if the group's kernel can do it with the others.
+    fn take_in(&mut self, g: u32, r: u32) -> bool {
+        let NodeOp::Reduce { axes, .. } = self.items[r as usize].op else { return false };
+        let rank = self.dims(g).len();
+        let taken = self.reduces(g, axes, rank);
+        if taken {
+            self.roles[r as usize] = Role::Reduced(g);
+        }
+        taken
+    }
+
+    /// When something first takes each item from memory.
+    fn first_uses(&self) -> Vec<u32> {
+        let mut first = vec![NEVER; self.items.len()];
+        for (i, item) in self.items.iter().enumerate() {
+            let time = match self.roles[i] {
+                Role::Step(g) | Role::Reduced(g) | Role::Constant(Some(g)) => self.time(g),
+                Role::Alone(time) => time,
+                _ => continue,
+            };
+            for a in item.args.iter().filter_map(|a| a.node()) {
+                let base = match self.roles[a as usize] {
+                    Role::View { base, .. } => base,
+                    _ => a,
+                };
+                first[base as usize] = first[base as usize].min(time);
+            }
+        }
+        first
     }
 }

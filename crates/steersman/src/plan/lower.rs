@@ -64,8 +64,14 @@ pub(super) fn compile(rt: &Runtime, scratch: &Scratch) -> Result<Compiled, Error
         }
     }
     let finals = lower.keeps();
-    let Lower { mut stages, slots, .. } = lower;
-    let (placed, peak) = place::assign(rt, scratch, &mut stages, &slots, &finals)?;
+    let Lower { mut stages, slots, slot_of, .. } = lower;
+    let (mut placed, peak) = place::assign(rt, scratch, &mut stages, &slots, &finals)?;
+    if !placed.slots.is_empty() {
+        let kept = |slot: u32| stages.iter().flat_map(|s| &s.keeps).any(|k| k.from.base == Base::Slot(slot));
+        let away = |slot: u32| slot != NO_SLOT && placed.slot(slot) != Place::Host && kept(slot);
+        let made = slot_of.iter().zip(&items).filter(|(slot, _)| away(**slot));
+        placed.makers = made.map(|(&slot, item)| (slot, item.node)).collect();
+    }
     Ok(Compiled {
         key: scratch.words.clone().into(),
         stages,
@@ -77,6 +83,7 @@ pub(super) fn compile(rt: &Runtime, scratch: &Scratch) -> Result<Compiled, Error
         nodes: scratch.order.len(),
         expressions: items.len(),
         runs: AtomicU64::new(0),
+        lasted: AtomicU64::new(0),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Memory of a plan: who gets fresh memory, who takes over what nobody needs any more, and the peak.
 
-use super::stage::{Base, Placed, Stage};
+use super::stage::{Base, Carry, Placed, Stage};
 use steersman_core::{Op, Operand, Place, Workload};
 
 /// Bytes alive at each place.
@@ -57,11 +57,13 @@ pub(super) fn assign(stages: &mut [Stage], slots: &[usize], placed: &Placed) -> 
     let mut alive = Alive::default();
     // Copies of slots at other places; they go when the slot goes.
     let mut copies: Vec<(u32, Place)> = Vec::new();
+    let arrivals = arrivals(stages, placed);
+    let mut next = arrivals.iter().peekable();
     for (s, stage) in stages.iter_mut().enumerate() {
-        for carry in &stage.carries {
-            alive.add(carry.to, rounded(carry.bytes));
-            if let Base::Slot(slot) = carry.base {
-                copies.push((slot, carry.to));
+        while let Some(arrival) = next.next_if(|a| a.from <= s) {
+            alive.add(arrival.to, rounded(arrival.bytes));
+            if let Base::Slot(slot) = arrival.base {
+                copies.push((slot, arrival.to));
             }
         }
         let outputs: Vec<u32> = stage.outputs.iter().map(|o| o.0).collect();
@@ -108,7 +110,32 @@ pub(super) fn assign(stages: &mut [Stage], slots: &[usize], placed: &Placed) -> 
             }
         }
     }
+    for arrival in next {
+        alive.add(arrival.to, rounded(arrival.bytes));
+    }
+    alive.note();
     alive.peaks
+}
+
+/// Memory for a value that is carried somewhere, from the start of a stage on.
+struct Arrival {
+    from: usize,
+    base: Base,
+    to: Place,
+    bytes: usize,
+}
+
+/// All of them in order; what starts early takes up memory from then on.
+fn arrivals(stages: &[Stage], placed: &Placed) -> Vec<Arrival> {
+    let lists = stages.iter().map(|s| &s.carries).chain([&placed.homeward]);
+    let all = lists.enumerate().flat_map(|(s, list)| list.iter().enumerate().map(move |(i, c)| (s, i, c)));
+    let arrival = |(s, i, c): (usize, usize, &Carry)| {
+        let from = placed.starts(s, i).unwrap_or(s);
+        Arrival { from, base: c.base, to: c.to, bytes: c.bytes }
+    };
+    let mut all: Vec<Arrival> = all.map(arrival).collect();
+    all.sort_by_key(|a| a.from);
+    all
 }
 
 fn slot(source: &super::stage::Source) -> Option<u32> {

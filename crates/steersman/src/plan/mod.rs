@@ -7,9 +7,10 @@
 //! | equal subexpressions once | `graph` |
 //! | views become strides; element-wise chains and the reductions behind them become groups | `layout`, `group`, `join`, `keep` |
 //! | groups become one fused workload (`express`) or one workload per op, as the engine's estimates say (`guess`); matrix products with what follows them likewise (`epilogue`) | `lower`, `operand`, `fuse` |
-//! | where each stage runs, and what is carried for it | `place` |
+//! | where each stage runs, and what is carried for it; what of that goes on beside other stages | `place`, `overlap` |
 //! | memory by last use, in place where nobody else looks, the peak known before anything runs | `memory` |
-//! | run, measure, hand values to nodes | `run`, `away` |
+//! | run, measure, hand values to nodes | `run`, `away`, `mover` |
+//! | compute again what was lost with a device | `recipe` |
 //! | show | `show`, `picture` |
 //!
 //! Numbers (scalars, random keys) are parameters of a plan, not part of its structure.
@@ -28,13 +29,17 @@ mod keep;
 mod layout;
 mod lower;
 mod memory;
+mod mover;
 mod operand;
+mod overlap;
 mod picture;
 mod place;
+mod recipe;
 mod run;
 mod show;
 mod stage;
 
+pub(crate) use recipe::{Recipe, restore};
 pub use show::{Plan, PlanStage, PlanTransfer};
 pub(crate) use stage::Compiled;
 
@@ -50,6 +55,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Default)]
 pub(crate) struct Planner {
     state: Mutex<State>,
+    movers: mover::Movers,
 }
 
 /// Held while a graph is walked: marks on nodes are only valid for one walk.
@@ -99,6 +105,10 @@ fn again(
             Error::AllFailed { .. } | Error::Engine(_) | Error::Lost { .. } | Error::NoRoom { .. }
         );
         if !may_go {
+            break;
+        }
+        // What was made from arrays that are still there is made again.
+        if matches!(why, Error::Lost { .. }) && !recipe::restore_leaves(rt, scratch)? {
             break;
         }
         lock(rt).cache.remove(scratch.hash());

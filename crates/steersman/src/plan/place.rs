@@ -7,8 +7,8 @@
 
 use super::away;
 use super::collect::Scratch;
-use super::memory;
 use super::stage::{Base, Carry, Keep, Placed, Stage};
+use super::{memory, overlap};
 use crate::array::Shape;
 use crate::error::Error;
 use crate::runtime::Runtime;
@@ -22,7 +22,7 @@ use steersman_core::{Bytes, Place, Seconds, Workload};
 pub(super) fn assign(
     rt: &Runtime,
     scratch: &Scratch,
-    stages: &mut [Stage],
+    stages: &mut Vec<Stage>,
     slots: &[usize],
     finals: &[Keep],
 ) -> Result<(Placed, usize), Error> {
@@ -40,7 +40,7 @@ pub(super) fn assign(
 fn over_places(
     rt: &Runtime,
     scratch: &Scratch,
-    stages: &mut [Stage],
+    stages: &mut Vec<Stage>,
     slots: &[usize],
     finals: &[Keep],
 ) -> Result<Placed, Error> {
@@ -64,12 +64,8 @@ fn over_places(
         let problem = Problem { rt, scratch, stages, slots, finals, places: &places, leaves: &leaves };
         let stage_places = problem.solve(&choices)?;
         let mut placed = problem.settle(&choices, &stage_places);
-        let short = memory::assign(stages, slots, &placed).into_iter().find_map(|(place, peak)| {
-            let memory = all.memory(place)?;
-            let (limit, in_use) = (memory.limit()?, memory.in_use());
-            (in_use + peak > limit).then_some((place, peak, in_use, limit))
-        });
-        let Some((place, peak, in_use, limit)) = short else {
+        let Some((place, peak, in_use, limit)) = short_of(rt, stages, slots, &placed) else {
+            overlap_where_it_fits(rt, stages, slots, &mut placed);
             placed.notes = notes;
             return Ok(placed);
         };
@@ -84,6 +80,40 @@ fn over_places(
         away::note(rt, "a plan", &name, &why);
         notes.push(format!("{name} has no room for it: {why}"));
         places.retain(|p| *p != place);
+    }
+}
+
+/// A device without room for its part of a plan: the peak there, what is in use, and the limit.
+fn short_of(
+    rt: &Runtime,
+    stages: &mut [Stage],
+    slots: &[usize],
+    placed: &Placed,
+) -> Option<(Place, usize, usize, usize)> {
+    memory::assign(stages, slots, placed).into_iter().find_map(|(place, peak)| {
+        let memory = rt.inner.carrier.accelerators.memory(place)?;
+        let (limit, in_use) = (memory.limit()?, memory.in_use());
+        (in_use + peak > limit).then_some((place, peak, in_use, limit))
+    })
+}
+
+/// Has transfers go on beside other stages, unless what arrives early leaves some place without room: then time is the
+/// lesser loss.
+fn overlap_where_it_fits(rt: &Runtime, stages: &mut Vec<Stage>, slots: &[usize], placed: &mut Placed) {
+    let all = &rt.inner.carrier.accelerators;
+    let beside = |from: Place, to: Place| {
+        [from, to].into_iter().all(|p| p == Place::Host || all.memory(p).is_some_and(|m| m.overlaps()))
+    };
+    let at_home = |peaks: &[(Place, usize)]| peaks.iter().find(|p| p.0 == Place::Host).map_or(0, |p| p.1);
+    let before = at_home(&memory::assign(stages, slots, placed));
+    let Some(arranged) = overlap::arrange(stages, placed, slots.len(), &beside) else { return };
+    let after = at_home(&memory::assign(stages, slots, placed));
+    let over = rt.knobs().memory_limit.is_some_and(|limit| {
+        let room = (limit.0 as usize).saturating_sub(rt.cpu().memory.stats().in_use);
+        before <= room && after > room
+    });
+    if over || short_of(rt, stages, slots, placed).is_some() {
+        overlap::undo(stages, placed, &arranged);
     }
 }
 

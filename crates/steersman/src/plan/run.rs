@@ -2,6 +2,8 @@
 
 use super::away;
 use super::collect::Scratch;
+use super::mover::Underway;
+use super::recipe;
 use super::stage::{Base, Compiled, Keep, Source, Stage};
 use crate::array::value::{Buffer, Value};
 use crate::error::Error;
@@ -57,7 +59,13 @@ fn attempt(rt: &Runtime, plan: &Arc<Compiled>, scratch: &Scratch) -> Result<(), 
     let mut slots: Slots = smallvec::smallvec![None; plan.slots.len()];
     // If a device is lost half-way, what it made is gone with it: nodes get their values when all went well.
     let at_home = plan.placed.slots.is_empty();
-    for stage in &plan.stages {
+    let beside = !plan.placed.early.is_empty();
+    let began = beside.then(Instant::now);
+    let mut underway = Underway::default();
+    for (s, stage) in plan.stages.iter().enumerate() {
+        if beside {
+            underway.start(rt, plan, s, scratch, &slots);
+        }
         for &slot in &stage.take {
             let (bytes, place) = (plan.slots[slot as usize], plan.placed.slot(slot));
             slots[slot as usize] = Some(match place {
@@ -66,8 +74,11 @@ fn attempt(rt: &Runtime, plan: &Arc<Compiled>, scratch: &Scratch) -> Result<(), 
             });
         }
         let timed = time_all || stage.measured().is_none();
-        for carry in &stage.carries {
-            away::carry(rt, carry, scratch, &slots, timed)?;
+        for (i, carry) in stage.carries.iter().enumerate() {
+            match plan.placed.starts(s, i) {
+                Some(_) => underway.finish(rt, carry, (s, i), scratch)?,
+                None => away::carry(rt, carry, scratch, &slots, timed)?,
+            }
         }
         // Waiting for a device so as to time it holds up what could go on: seldom.
         let timed = timed || stage.place == Place::Host && stage.predicted >= TIMED;
@@ -87,10 +98,18 @@ fn attempt(rt: &Runtime, plan: &Arc<Compiled>, scratch: &Scratch) -> Result<(), 
             slots[slot as usize] = None;
         }
     }
-    for carry in &plan.placed.homeward {
-        away::carry(rt, carry, scratch, &slots, time_all || carry.measured().is_none())?;
+    let last = plan.stages.len();
+    for (i, carry) in plan.placed.homeward.iter().enumerate() {
+        match plan.placed.starts(last, i) {
+            Some(_) => underway.finish(rt, carry, (last, i), scratch)?,
+            None => away::carry(rt, carry, scratch, &slots, time_all || carry.measured().is_none())?,
+        }
+    }
+    if let Some(began) = began {
+        plan.lasted.store(began.elapsed().as_secs_f64().to_bits(), Relaxed);
     }
     if !at_home {
+        recipe::note(scratch, plan, &slots);
         let keeps = plan.stages.iter().flat_map(|s| &s.keeps);
         keeps.for_each(|keep| give(plan, keep, scratch, &slots));
     }

@@ -46,7 +46,7 @@ pub struct Plan {
     pub device_peak_bytes: BTreeMap<String, usize>,
     /// What it starts from, in bytes.
     pub input_bytes: usize,
-    /// Expected time of all stages and transfers, in seconds.
+    /// Expected time of all stages and transfers, in seconds; what goes on beside something else is counted once.
     pub predicted_s: f64,
     /// Time of all of them when they last ran, in seconds; none if one was not measured.
     pub measured_s: Option<f64>,
@@ -95,6 +95,8 @@ pub struct PlanTransfer {
     pub bytes: usize,
     /// The stage before which it happens; the number of stages for a result that comes home at the end.
     pub before: usize,
+    /// The stage it starts with, if it goes on beside that one and others rather than before the one it is for.
+    pub beside_from: Option<usize>,
     /// Expected time, in seconds.
     pub predicted_s: f64,
     /// Time it took when it last happened, in seconds.
@@ -129,10 +131,9 @@ impl Plan {
     fn new(rt: &Runtime, plan: &Compiled, result: String) -> Plan {
         let names = rt.engine().places();
         let stages: Vec<PlanStage> = (0..plan.stages.len()).map(|s| stage(plan, s, &names)).collect();
-        let before = plan.stages.iter().enumerate().flat_map(|(s, t)| t.carries.iter().map(move |c| (s, c)));
-        let after = plan.placed.homeward.iter().map(|c| (plan.stages.len(), c));
-        let transfers: Vec<PlanTransfer> =
-            before.chain(after).map(|(at, c)| transfer(plan, at, c, &names)).collect();
+        let lists = plan.stages.iter().map(|s| &s.carries).chain([&plan.placed.homeward]);
+        let each = lists.enumerate().flat_map(|(s, list)| (0..list.len()).map(move |i| (s, i)));
+        let transfers: Vec<PlanTransfer> = each.map(|(s, i)| transfer(plan, s, i, &names)).collect();
         let predicted = stages.iter().map(|s| s.predicted_s).chain(transfers.iter().map(|t| t.predicted_s));
         let measured = stages.iter().map(|s| s.measured_s).chain(transfers.iter().map(|t| t.measured_s));
         Plan {
@@ -142,8 +143,8 @@ impl Plan {
             peak_bytes: plan.peak,
             device_peak_bytes: plan.placed.peaks.iter().map(|&(p, n)| (names.name(p), n)).collect(),
             input_bytes: plan.input_bytes,
-            predicted_s: predicted.sum(),
-            measured_s: measured.sum(),
+            predicted_s: plan.placed.lasts.unwrap_or_else(|| predicted.sum()),
+            measured_s: plan.lasted().or_else(|| measured.sum()),
             runs: plan.runs.load(Relaxed),
             notes: plan.placed.notes.clone(),
             stages,
@@ -193,13 +194,15 @@ fn stage(plan: &Compiled, s: usize, names: &Places) -> PlanStage {
     }
 }
 
-fn transfer(plan: &Compiled, before: usize, c: &Carry, names: &Places) -> PlanTransfer {
+fn transfer(plan: &Compiled, before: usize, index: usize, names: &Places) -> PlanTransfer {
+    let c: &Carry = plan.carry(before, index);
     PlanTransfer {
         value: source(plan, before, c.base),
         from: names.name(c.from),
         to: names.name(c.to),
         bytes: c.bytes,
         before,
+        beside_from: plan.placed.starts(before, index),
         predicted_s: c.predicted,
         measured_s: c.measured(),
     }
@@ -211,6 +214,11 @@ impl fmt::Display for PlanTransfer {
         write!(f, "{} from {} to {}, {bytes}, {expected} expected", self.value, self.from, self.to)?;
         match self.measured_s {
             Some(measured) => write!(f, ", {} measured", Seconds(measured)),
+            None => Ok(()),
+        }?;
+        match self.beside_from {
+            Some(start) if start + 1 == self.before => write!(f, "; beside s{start}"),
+            Some(start) => write!(f, "; beside s{start} to s{}", self.before - 1),
             None => Ok(()),
         }
     }

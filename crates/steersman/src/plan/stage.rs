@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 use steersman_core::{Place, Strides, Workload};
 
 /// Where an operand comes from.
@@ -46,9 +47,29 @@ pub(super) struct Carry {
 }
 
 impl Carry {
+    /// How messages call it.
+    pub fn named(&self) -> String {
+        format!("a value of {} bytes", self.bytes)
+    }
+
+    pub fn measure(&self, took: Duration) {
+        self.measured.store(took.as_secs_f64().to_bits(), Relaxed);
+    }
+
     pub fn measured(&self) -> Option<f64> {
         Some(f64::from_bits(self.measured.load(Relaxed))).filter(|&s| s > 0.0)
     }
+}
+
+/// A transfer that starts before it is needed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Early {
+    /// The stage before which it starts.
+    pub start: usize,
+    /// The stage that it is for, and which of that stage's transfers it is; one past the last stage for a result that
+    /// comes home.
+    pub stage: usize,
+    pub index: usize,
 }
 
 /// Where things of a plan are that are not all on the host.
@@ -58,6 +79,12 @@ pub(super) struct Placed {
     pub slots: Vec<Place>,
     /// Results that the host is about to read, carried at the end.
     pub homeward: Vec<Carry>,
+    /// Transfers that go on beside other stages, in the order in which they start.
+    pub early: Vec<Early>,
+    /// Seconds that all is expected to last with those beside; none if nothing goes on beside anything.
+    pub lasts: Option<f64>,
+    /// Slots whose values outlive the plan away from the host, with the nodes of the walk that they are the values of.
+    pub makers: Vec<(u32, u32)>,
     /// The most bytes alive at once on each device that takes part.
     pub peaks: Vec<(Place, usize)>,
     /// What there is to say about it: devices that were left out, and why.
@@ -67,6 +94,11 @@ pub(super) struct Placed {
 impl Placed {
     pub fn slot(&self, slot: u32) -> Place {
         self.slots.get(slot as usize).copied().unwrap_or(Place::Host)
+    }
+
+    /// Whether a transfer starts before it is needed, and before which stage.
+    pub fn starts(&self, stage: usize, index: usize) -> Option<usize> {
+        self.early.iter().find(|e| (e.stage, e.index) == (stage, index)).map(|e| e.start)
     }
 }
 
@@ -124,9 +156,24 @@ pub(crate) struct Compiled {
     pub(super) expressions: usize,
     /// How often it ran.
     pub(super) runs: AtomicU64,
+    /// Bits of the seconds that the last run took in which transfers went on beside other stages.
+    pub(super) lasted: AtomicU64,
 }
 
 impl Compiled {
+    /// A transfer of a stage; of results that come home for the stage past the last.
+    pub(super) fn carry(&self, stage: usize, index: usize) -> &Carry {
+        match self.stages.get(stage) {
+            Some(stage) => &stage.carries[index],
+            None => &self.placed.homeward[index],
+        }
+    }
+
+    /// How long a run took in which transfers went on beside other stages.
+    pub(super) fn lasted(&self) -> Option<f64> {
+        Some(f64::from_bits(self.lasted.load(Relaxed))).filter(|&s| s > 0.0)
+    }
+
     /// Whether it is time to plan anew with what was learned since: after 4 runs, 32, 256, ...
     pub(super) fn is_stale(&self) -> bool {
         let runs = self.runs.load(Relaxed);

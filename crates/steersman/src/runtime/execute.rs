@@ -122,7 +122,12 @@ impl Inner {
         if d.is_away() {
             let variant = (d.variant().kernel, kernel);
             // SAFETY: the caller's promise.
-            let (ran, took) = unsafe { self.carrier.run(w, variant, d.params(), io, d.wants_timing()) }?;
+            let run = || unsafe { self.carrier.run(w, variant, d.params(), io, d.wants_timing()) };
+            // Kernels' panics are caught where they run; what is left are those of memories.
+            let (ran, took) = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+                let why = format!("panicked: {}", crate::panic_text(&*panic));
+                Err(Trouble::Kernel(Offence::Panicked, why))
+            })?;
             if let Some(took) = took {
                 self.observed(w, d, took, ran);
             }

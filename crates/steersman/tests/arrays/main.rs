@@ -6,6 +6,7 @@ mod errors;
 #[cfg(feature = "ndarray")]
 mod exchange;
 mod graphs;
+mod joined;
 mod limits;
 mod promotion;
 mod shapes;

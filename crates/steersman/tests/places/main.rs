@@ -7,7 +7,9 @@ mod apply;
 mod basics;
 #[path = "../arrays/graphs.rs"]
 mod graphs;
+mod lost;
 mod moves;
+mod overlap;
 #[path = "../arrays/promotion.rs"]
 mod promotion;
 #[path = "../arrays/shapes.rs"]

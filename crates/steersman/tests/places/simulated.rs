@@ -3,7 +3,7 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use steersman::Runtime;
 use steersman::core::cost::{Machine, Terms};
@@ -42,6 +42,18 @@ pub struct Sim {
     /// Runs until it is lost.
     lose_after: Mutex<Option<usize>>,
     failing: Mutex<Option<&'static str>>,
+    /// Whether transfers go on beside work, and what happens in the middle of each.
+    overlaps: AtomicBool,
+    on_transfer: Mutex<Option<OnTransfer>>,
+}
+
+/// What happens in the middle of a transfer: may wait, and may say that it fails.
+pub type OnTransfer = Arc<dyn Fn(Transfer) -> Result<(), KernelError> + Send + Sync>;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Transfer {
+    Up,
+    Down,
 }
 
 impl Sim {
@@ -58,6 +70,22 @@ impl Sim {
     /// It is lost when it has run so many kernels more.
     pub fn lose_after(&self, runs: usize) {
         *self.lose_after.lock().unwrap() = Some(runs);
+    }
+
+    /// It is lost now.
+    pub fn lose(&self) {
+        *self.lost.lock().unwrap() = Some("someone pulled the cable".into());
+    }
+
+    /// From now on transfers go on beside work, and this happens in the middle of each.
+    pub fn overlap(&self, on: impl Fn(Transfer) -> Result<(), KernelError> + Send + Sync + 'static) {
+        self.overlaps.store(true, SeqCst);
+        *self.on_transfer.lock().unwrap() = Some(Arc::new(on));
+    }
+
+    fn in_the_middle(&self, of: Transfer) -> Result<(), KernelError> {
+        let on = self.on_transfer.lock().unwrap().clone();
+        on.map_or(Ok(()), |on| on(of))
     }
 
     /// Transfers to it and from it so far.
@@ -91,7 +119,7 @@ impl Sim {
         let mut left = self.lose_after.lock().unwrap();
         match *left {
             Some(0) => {
-                *self.lost.lock().unwrap() = Some("someone pulled the cable".into());
+                self.lose();
                 self.here()
             }
             Some(n) => {
@@ -142,6 +170,7 @@ impl Memory for Sim {
     fn upload(&self, from: &[u8], to: Address) -> Result<(), KernelError> {
         self.here()?;
         self.check(to, from.len());
+        self.in_the_middle(Transfer::Up)?;
         self.uploads.fetch_add(1, SeqCst);
         self.moved.fetch_add(from.len(), SeqCst);
         // SAFETY: checked to be of this device.
@@ -152,6 +181,7 @@ impl Memory for Sim {
     fn download(&self, from: Address, to: &mut [u8]) -> Result<(), KernelError> {
         self.here()?;
         self.check(from, to.len());
+        self.in_the_middle(Transfer::Down)?;
         self.downloads.fetch_add(1, SeqCst);
         self.moved.fetch_add(to.len(), SeqCst);
         // SAFETY: checked to be of this device.
@@ -161,6 +191,10 @@ impl Memory for Sim {
 
     fn wait(&self) -> Result<(), KernelError> {
         self.here()
+    }
+
+    fn overlaps(&self) -> bool {
+        self.overlaps.load(SeqCst)
     }
 
     fn timed(
@@ -187,6 +221,7 @@ struct SimKernel {
     inner: Arc<dyn Kernel>,
     sim: Arc<Sim>,
     speed: Speed,
+    ops: fn(Op) -> bool,
 }
 
 impl Kernel for SimKernel {
@@ -197,7 +232,7 @@ impl Kernel for SimKernel {
         self.inner.device()
     }
     fn handles(&self, op: Op) -> bool {
-        self.inner.handles(op)
+        (self.ops)(op) && self.inner.handles(op)
     }
     fn numerics(&self, w: &Workload) -> NumericClass {
         self.inner.numerics(w)
@@ -235,6 +270,11 @@ impl Kernel for SimKernel {
 
 /// Adds a simulated device of this family and speed, which has every kernel that the CPU has.
 pub fn add(rt: &Runtime, family: &str, speed: Speed) -> (DeviceId, Arc<Sim>) {
+    add_for(rt, family, speed, |_| true)
+}
+
+/// The same with the kernels for these ops only.
+pub fn add_for(rt: &Runtime, family: &str, speed: Speed, ops: fn(Op) -> bool) -> (DeviceId, Arc<Sim>) {
     let sim = Arc::new(Sim::default());
     let device = Device {
         identity: Identity {
@@ -253,7 +293,7 @@ pub fn add(rt: &Runtime, family: &str, speed: Speed) -> (DeviceId, Arc<Sim>) {
         let all = rt.cpu().kernels(id, None).into_iter();
         let wrap = |inner: Arc<dyn Kernel>| {
             let name = inner.name().replace("cpu/", &format!("{family}{nth}/"));
-            Arc::new(SimKernel { name, inner, sim: sim.clone(), speed }) as Arc<dyn Kernel>
+            Arc::new(SimKernel { name, inner, sim: sim.clone(), speed, ops }) as Arc<dyn Kernel>
         };
         all.map(wrap).collect()
     };
