@@ -44,8 +44,9 @@ pub(crate) struct Inner {
     background: Mutex<Option<Background>>,
     pub(crate) planner: Planner,
     pub(crate) carrier: Carrier,
+    /// What writes down what a device's driver compiled.
     #[cfg(feature = "webgpu")]
-    adapters: Mutex<Vec<Arc<steersman_wgpu::Gpu>>>,
+    compiled: Mutex<Vec<webgpu::Compiled>>,
     /// Looks for devices that take their time to be found.
     arriving: Mutex<Option<JoinHandle<()>>>,
 }
@@ -125,7 +126,7 @@ impl Runtime {
             planner: Planner::default(),
             carrier: Carrier::new(engine.clone(), cpu.clone()),
             #[cfg(feature = "webgpu")]
-            adapters: Mutex::default(),
+            compiled: Mutex::default(),
             arriving: Mutex::new(None),
             cpu,
             engine,

@@ -12,6 +12,13 @@ use steersman_wgpu::{DeviceOptions, Found, Gpu, adapters};
 /// Time to find out how fast a device is, if nothing is remembered of it.
 const PROBE: Duration = Duration::from_millis(300);
 
+/// What was compiled for one device, which can be written down. (With the device itself here, the compiler gives up on
+/// whether runtimes may be shared: wgpu's types nest too deep for it.)
+pub(super) struct Compiled {
+    part: String,
+    save: Box<dyn Fn() -> std::io::Result<()> + Send + Sync>,
+}
+
 impl Runtime {
     /// Looks for adapters on a thread of its own, which does not keep the runtime alive.
     pub(super) fn look_for_adapters(&self) {
@@ -64,7 +71,9 @@ fn add(runtime: &Runtime, found: &Found) {
     let same = inner.engine.devices().iter().filter(|d| &d.identity.family == family).count();
     let prefix = if same == 0 { family.clone() } else { format!("{family}{same}") };
     let kernels = gpu.clone();
-    inner.adapters.lock().unwrap_or_else(|e| e.into_inner()).push(gpu.clone());
+    let (part, keeps) = (name.clone(), gpu.clone());
+    let compiled = Compiled { part, save: Box::new(move || keeps.save_pipelines()) };
+    inner.compiled.lock().unwrap_or_else(|e| e.into_inner()).push(compiled);
     runtime.add_accelerator(device, gpu, |id| kernels.kernels_as(id, &prefix));
 }
 
@@ -77,9 +86,9 @@ fn pipelines(inner: &Inner, fingerprint: u64) -> Option<PathBuf> {
 impl Inner {
     /// Writes what drivers compiled, where they let it be kept.
     pub(super) fn save_pipelines(&self) {
-        for gpu in self.adapters.lock().unwrap_or_else(|e| e.into_inner()).iter() {
-            if let Err(why) = gpu.save_pipelines() {
-                say(self, format!("what was compiled for {} was not kept: {why}", gpu.identity().part));
+        for Compiled { part, save } in self.compiled.lock().unwrap_or_else(|e| e.into_inner()).iter() {
+            if let Err(why) = save() {
+                say(self, format!("what was compiled for {part} was not kept: {why}"));
             }
         }
     }
