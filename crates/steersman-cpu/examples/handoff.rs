@@ -14,6 +14,23 @@ fn main() {
     report("after 1 ms: round trip of an empty body", samples(500, pause, || empty(&team)));
     report("after 1 ms: until the worker has begun", samples(500, pause, || begun(&team)));
     report("hot: until the worker has begun", samples(20_000, Duration::ZERO, || begun(&team)));
+    let all = Team::new(cores);
+    let doubled = std::iter::successors(Some(2), |t| Some(2 * t)).take_while(|t| *t <= cores);
+    for threads in doubled {
+        let ten = || busy(&all, threads);
+        report(&format!("hot: {threads} parts of 10 µs each"), samples(2000, Duration::ZERO, ten));
+        report(&format!("after 1 ms: {threads} parts of 10 µs each"), samples(500, pause, ten));
+    }
+}
+
+/// One part a thread, each of which takes 10 µs.
+fn busy(team: &Team, threads: usize) {
+    let _ = team.run(threads, &|_| {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_micros(10) {
+            std::hint::spin_loop();
+        }
+    });
 }
 
 fn report(what: &str, mut micros: Vec<f64>) {

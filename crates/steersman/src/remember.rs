@@ -1,13 +1,13 @@
 //! Between the engine's model and wisdom on disk.
 
 use std::collections::{BTreeMap, HashMap};
-use steersman_core::cost::{CellKey, Knowledge, Machine};
+use steersman_core::cost::{CellKey, History, Knowledge, Machine};
 
 use steersman_core::guard::Offence;
 use steersman_core::op::FUSED;
 use steersman_core::tune::Kept;
-use steersman_core::wisdom::{Batch, Cell, DeviceRow, MetaRow, QuarantineRow, Snapshot, Wisdom};
-use steersman_core::{DType, DeviceId, Engine, Layout, Op, OpClass, Params, Remembered};
+use steersman_core::wisdom::{Batch, Cell, DeviceRow, HistoryRow, MetaRow, QuarantineRow, Snapshot, Wisdom};
+use steersman_core::{DType, DeviceId, Engine, Layout, Op, OpClass, Params, Remembered, Runs};
 
 /// Marks the pool of a class among cells.
 const POOL: &str = "*";
@@ -45,6 +45,13 @@ pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &S
     if let Some(wire) = wire.and_then(|w| serde_json::from_str(w).ok()) {
         engine.set_wire(device, wire);
     }
+    engine.recall_runs(snapshot.history.iter().map(|h| Runs {
+        workload: h.workload.clone(),
+        kernel: h.kernel.clone(),
+        revision: h.revision,
+        params: Params { threads: h.threads, variant: h.variant },
+        history: History { n: h.n, mean: h.mean_ln, m2: h.m2_ln },
+    }));
     let kernels: HashMap<&str, (u16, u32)> =
         engine.registry().iter().map(|(i, k)| (k.name(), (i, k.revision()))).collect();
     for q in &snapshot.quarantine {
@@ -148,6 +155,23 @@ pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: 
             });
         }
     });
+    for r in engine.runs() {
+        let here = engine.registry().find(&r.kernel).is_some_and(|k| of_device(k).is_some());
+        if here {
+            batch.history.push(HistoryRow {
+                device: fingerprint,
+                workload: r.workload,
+                kernel: r.kernel,
+                revision: r.revision,
+                threads: r.params.threads,
+                variant: r.params.variant,
+                n: r.history.n,
+                mean_ln: r.history.mean,
+                m2_ln: r.history.m2,
+                updated: 0.0,
+            });
+        }
+    }
     for ((kernel, op, dtype), q) in engine.guard().list() {
         let Some(k) = of_device(kernel) else { continue };
         batch.quarantine.push(QuarantineRow {
@@ -171,6 +195,7 @@ pub fn add_accelerator(batch: &mut Batch, engine: &Engine, device: DeviceId, fin
     let other = collect(engine, device, fingerprint, false);
     batch.devices.extend(other.devices);
     batch.cells.extend(other.cells);
+    batch.history.extend(other.history);
     batch.quarantine.extend(other.quarantine);
     if let Some(wire) = engine.wire(device) {
         let value = serde_json::to_string(&wire).unwrap_or_default();

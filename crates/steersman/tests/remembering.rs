@@ -64,3 +64,27 @@ fn a_function_knows_in_the_next_process_what_it_learned_in_this_one() {
     let hint = rt.engine().estimates(&Workload::custom("sleep", &[500]).expect("a size"));
     assert!(hint.iter().all(|c| c.estimate.spread > 0.1), "{hint:?}");
 }
+
+#[test]
+fn runs_of_an_exact_workload_are_known_in_the_next_process() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("wisdom.db");
+    let w: Workload = "exp f32 1000".parse().expect("a workload");
+    let exact = |rt: &Runtime| -> u64 {
+        rt.engine().estimates(&w).iter().map(|c| c.estimate.evidence.exact).max().unwrap_or(0)
+    };
+    let learned = {
+        let rt = runtime(&file);
+        assert_eq!(exact(&rt), 0);
+        let (x, mut y) = (vec![0u8; 4000], vec![0u8; 4000]);
+        for _ in 0..40 {
+            rt.run_raw(&w, &[&x], &mut y, None).expect("exp runs");
+        }
+        exact(&rt)
+    };
+    assert!(learned > 16, "{learned}");
+    let rt = runtime(&file);
+    assert_eq!(exact(&rt), 16, "known, with the say of a few runs");
+    let shown = rt.wisdom().load(rt.fingerprint());
+    assert!(shown.history.iter().all(|h| h.workload == "exp f32 1000"), "{:?}", shown.history);
+}

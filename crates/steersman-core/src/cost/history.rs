@@ -11,7 +11,18 @@ pub struct History {
     pub m2: f64,
 }
 
+/// Runs that an earlier process's history counts for at most: it was measured on the same machine on another day.
+const REMEMBERED: u64 = 16;
+
 impl History {
+    /// As a later process takes it: the same mean and scatter, of fewer runs. `None` if these are no measurements.
+    pub fn remembered(self) -> Option<History> {
+        let sane = self.n > 0 && self.mean.is_finite() && self.m2 >= 0.0 && self.m2.is_finite();
+        let (n, had) = (self.n.min(REMEMBERED), self.n.min(64));
+        let scale = if had > 1 { (n - 1) as f64 / (had - 1) as f64 } else { 0.0 };
+        sane.then_some(History { n, mean: self.mean, m2: self.m2 * scale })
+    }
+
     pub(super) fn add(&mut self, ln: f64) {
         // A sliding memory of 64 runs: rates drift.
         self.n += 1;

@@ -13,7 +13,7 @@ mod recall;
 mod survey;
 
 pub use observe::Observed;
-pub use recall::Remembered;
+pub use recall::{Remembered, Runs};
 pub use survey::glob;
 
 use crate::cost::{Machine, Mix, Model};

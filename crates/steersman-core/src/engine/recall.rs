@@ -2,11 +2,12 @@
 //! those that come later (a user's own kernels and functions mostly do).
 
 use super::{Engine, lock};
-use crate::cost::{CellKey, Knowledge, Variant};
+use crate::cost::{CellKey, History, Knowledge, Variant};
+use crate::device::Place;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, Params};
 use crate::op::{FUSED, Op, OpClass, ReduceOp};
-use crate::workload::Layout;
+use crate::workload::{Layout, Workload};
 use std::collections::HashMap;
 
 /// Older code or an older driver: its data has a tenth of the say.
@@ -47,7 +48,64 @@ impl Remembered {
     }
 }
 
+/// Measured runs of one exact workload, with names instead of indices.
+#[derive(Clone, Debug)]
+pub struct Runs {
+    /// The workload's text form.
+    pub workload: String,
+    /// The kernel's name.
+    pub kernel: String,
+    /// Its revision.
+    pub revision: u32,
+    /// Its parameters.
+    pub params: Params,
+    /// What was measured.
+    pub history: History,
+}
+
 impl Engine {
+    /// Measured runs of the workloads that programs asked for, to be written down: of those that live on the host and
+    /// have a text form, since other processes know them by it.
+    pub fn runs(&self) -> Vec<Runs> {
+        let asked: HashMap<u64, Workload> = {
+            let known = lock(&self.known);
+            known.iter().filter(|(_, k)| k.observed > 0).map(|(h, k)| (*h, k.workload.clone())).collect()
+        };
+        let texts: HashMap<u64, String> =
+            asked.into_iter().filter_map(|(hash, w)| Some((hash, text_of(&w)?))).collect();
+        self.with_model(|model| {
+            let runs = model.histories().filter_map(|(hash, variant, history)| {
+                let (workload, kernel) = (texts.get(&hash)?, self.registry.get(variant.kernel)?);
+                Some(Runs {
+                    workload: workload.clone(),
+                    kernel: kernel.name().into(),
+                    revision: kernel.revision(),
+                    params: variant.params,
+                    history: *history,
+                })
+            });
+            runs.collect()
+        })
+    }
+
+    /// Puts runs of earlier processes back: those of kernels that are here and whose code is the same.
+    pub fn recall_runs(&self, runs: impl IntoIterator<Item = Runs>) {
+        let kernels: HashMap<&str, (u16, u32)> =
+            self.registry.iter().map(|(i, k)| (k.name(), (i, k.revision()))).collect();
+        self.with_model_mut(|model| {
+            for r in runs {
+                if let Some(&(kernel, revision)) = kernels.get(r.kernel.as_str())
+                    && revision == r.revision
+                    && let Some(history) = r.history.remembered()
+                    && let Ok(w) = r.workload.parse::<Workload>()
+                    && let Some(key) = w.key()
+                {
+                    model.restore_history(key.hash64(), Variant { kernel, params: r.params }, history);
+                }
+            }
+        });
+    }
+
     /// Puts remembered cells back, each with its kernel's name. Those of kernels that are not registered wait.
     pub fn recall<'a>(&self, cells: impl IntoIterator<Item = (&'a str, Remembered)>) {
         let kernels: HashMap<&str, u16> = self.registry.iter().map(|(i, k)| (k.name(), i)).collect();
@@ -72,6 +130,14 @@ impl Engine {
             }
         });
     }
+}
+
+/// The workload's text form, if that says all about it and nothing that differs from process to process.
+fn text_of(w: &Workload) -> Option<String> {
+    let at_home = w.inputs().iter().chain(w.outputs()).all(|o| o.place == Place::Host);
+    let text = w.to_string();
+    let back = text.parse::<Workload>().ok().filter(|_| at_home)?;
+    (back.key().is_some() && back.key() == w.key()).then_some(text)
 }
 
 fn restore(model: &mut crate::cost::Model, index: u16, kernel: &dyn Kernel, cell: Remembered) {

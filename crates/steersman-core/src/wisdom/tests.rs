@@ -170,8 +170,8 @@ fn history_is_bounded_by_dropping_the_oldest() {
     };
     wisdom.save(Batch { history: (0..5000).map(row).collect(), ..Batch::default() }).unwrap();
     let kept = wisdom.load(HERE).history;
-    assert_eq!(kept.len(), 4096);
-    assert!(kept.iter().all(|h| h.updated > 5000.0 - 4096.0));
+    assert_eq!(kept.len(), 512);
+    assert!(kept.iter().all(|h| h.updated > 5000.0 - 512.0));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use super::rows::*;
 use crate::log::unix_time;
 use rusqlite::{Connection, TransactionBehavior};
 
-/// Exact-shape histories kept a device: at some 150 bytes each they load in about a millisecond.
-const HISTORY_MAX: i64 = 4096;
+/// Exact-shape histories kept a device: reading and understanding them is part of every start.
+const HISTORY_MAX: i64 = 512;
 
 /// How usage is put together with what is there.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -198,6 +198,8 @@ impl Crew {
             self.next.0.store(0, Relaxed);
         }
         let helpers = &self.slots[..threads - 1];
+        // The caller wakes all that sleep. A tree, in which each that is up wakes three more, was no quicker on 16
+        // cores: 77 µs instead of 63 for 15 sleepers with 10 µs of work each.
         for (index, slot) in helpers.iter().enumerate() {
             // SAFETY: the team is held, each run waits for all it posted, and `body` stays alive.
             unsafe { slot.post(job(index + 1)) };
