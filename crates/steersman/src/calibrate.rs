@@ -59,20 +59,22 @@ const ENOUGH_SAMPLES: usize = 300;
 /// Share of the time that looking for parameters of a device's kernels may take, all devices together.
 const SEARCH: f64 = 0.25;
 
-/// What parameters are searched on, smallest first: those too large for a device's speed are passed over.
-const SEARCHED: [&str; 12] = [
-    "add f32 200000 200000",
-    "tanh f32 200000",
-    "sum f32 300000",
-    "sum f32 1000x300 axis=1",
-    "transpose f32 600x500",
-    "matmul f32 256x256 256x256",
-    "conv2d f32 1x32x32x32 32x32x3x3 pad=1",
-    "add f32 8000000 8000000",
-    "sum f32 8000000",
-    "sum f32 3000x2500 axis=1",
-    "transpose f32 3000x2500",
-    "matmul f32 2048x2048 2048x2048",
+/// What parameters are searched on, and how much of the time each is worth: products gain most and have most to
+/// try. Those too large for a device's speed are passed over.
+const SEARCHED: [(&str, f64); 13] = [
+    ("matmul f32 2048x2048 2048x2048", 6.0),
+    ("matmul f32 512x512 512x512", 6.0),
+    ("matmul f32 128x128 128x128", 2.0),
+    ("conv2d f32 1x32x32x32 32x32x3x3 pad=1", 3.0),
+    ("add f32 8000000 8000000", 1.0),
+    ("sum f32 8000000", 1.0),
+    ("sum f32 3000x2500 axis=1", 1.0),
+    ("transpose f32 3000x2500", 1.0),
+    ("add f32 200000 200000", 1.0),
+    ("tanh f32 200000", 1.0),
+    ("sum f32 300000", 1.0),
+    ("sum f32 1000x300 axis=1", 1.0),
+    ("transpose f32 600x500", 1.0),
 ];
 
 /// All a calibration needs, without keeping its runtime alive.
@@ -147,8 +149,9 @@ impl Calibrator {
             tell(format!("timing the way to {name}"), &mut broken);
             self.carrier.probe_link(place);
             if !how.quick {
-                let parsed = SEARCHED.iter().filter_map(|text| text.parse().ok());
-                let searched: Vec<Workload> = parsed.map(|w| at(&w, place)).collect();
+                let parsed = SEARCHED.iter().filter_map(|(text, share)| Some((text.parse().ok()?, *share)));
+                let searched: Vec<Wanted> =
+                    parsed.map(|(w, importance)| Wanted { workload: at(&w, place), importance }).collect();
                 let share = budget.mul_f64(SEARCH / away.len() as f64);
                 tune::settle(&self.engine, self, &searched, share, &mut |w| {
                     tell(format!("searching parameters on {name} for {}", at(w, Place::Host)), &mut broken)
