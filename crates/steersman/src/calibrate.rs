@@ -77,6 +77,12 @@ const SEARCHED: [(&str, f64); 13] = [
     ("transpose f32 600x500", 1.0),
 ];
 
+/// How much work on another device matters beside the same on the host, where most programs have their data.
+const AWAY: f64 = 0.25;
+
+/// Work that takes a device longer than this (seconds) is not what anybody has it for.
+const LONGEST: f64 = 30e-3;
+
 /// All a calibration needs, without keeping its runtime alive.
 pub(crate) struct Calibrator {
     engine: Arc<Engine>,
@@ -159,8 +165,13 @@ impl Calibrator {
                 self.probed.store(true, Ordering::Release);
             }
             // The same work with everything there: what its kernels take, without the way.
-            let there = |w: &Wanted| Wanted { workload: at(&w.workload, place), ..w.clone() };
-            workloads.extend(plan::workloads(how.quick).iter().map(there));
+            let there =
+                |w: &Wanted| Wanted { workload: at(&w.workload, place), importance: AWAY * w.importance };
+            let quick = |w: &Wanted| {
+                let all = self.engine.estimates(&w.workload);
+                all.iter().any(|c| !c.is_moved() && c.estimate.mean.0 < LONGEST)
+            };
+            workloads.extend(plan::workloads(how.quick).iter().map(there).filter(quick));
         }
         let calibration =
             Calibration { budget: budget.saturating_sub(started.elapsed()), ..Calibration::default() };
