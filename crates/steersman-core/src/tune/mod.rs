@@ -90,6 +90,17 @@ pub struct Report {
     pub interrupted: bool,
 }
 
+impl std::ops::AddAssign for Report {
+    /// Both one after the other.
+    fn add_assign(&mut self, next: Report) {
+        self.workloads += next.workloads;
+        self.samples += next.samples;
+        self.quarantined.extend(next.quarantined);
+        self.skipped.extend(next.skipped);
+        self.interrupted |= next.interrupted;
+    }
+}
+
 /// Share of the budget that may go by in disturbed spells before they are taken for how the machine is.
 const PATIENCE: f64 = 0.3;
 

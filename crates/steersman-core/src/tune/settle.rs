@@ -1,10 +1,9 @@
 //! Settling parameters: kernels with large spaces are searched on a few workloads, and what won is what
 //! decisions weigh from then on.
 
-use super::Bench;
 use super::search::{Finding, search};
 use super::winners::Winners;
-use crate::candidate;
+use super::{Bench, Wanted};
 use crate::cost::Variant;
 use crate::engine::Engine;
 use crate::workload::Workload;
@@ -20,26 +19,26 @@ const FIRST: f64 = 0.25;
 const FAR: f64 = 3.0;
 
 /// Searches the kernels that run where these workloads live, for about `budget` in all; what was searched before
-/// is left alone, and so is what would take longer than there is time. `told` hears of each workload and may say that
-/// this is enough. Returns how many kernels were settled.
+/// is left alone, and so is what would take longer than there is time. The time is shared by importance; what one does
+/// not use the others have. `told` hears of each workload and may say that this is enough. Returns how many kernels
+/// were settled.
 pub fn settle(
     engine: &Engine,
     bench: &dyn Bench,
-    workloads: &[Workload],
+    workloads: &[Wanted],
     budget: Duration,
     told: &mut dyn FnMut(&Workload) -> bool,
 ) -> usize {
     let started = Instant::now();
     let mut settled = 0;
-    for (i, w) in workloads.iter().enumerate() {
+    for (i, wanted) in workloads.iter().enumerate() {
+        let w = &wanted.workload;
         let left = budget.saturating_sub(started.elapsed());
-        let share = left / (workloads.len() - i) as u32;
+        let to_come: f64 = workloads[i..].iter().map(|w| w.importance).sum();
+        let share = left.mul_f64((wanted.importance / to_come).clamp(0.0, 1.0));
         let size = Winners::size(w);
-        let usual = open(engine, w, size);
-        let all = engine.estimates(w);
-        let here = all.iter().filter(|c| !c.is_moved()).map(|c| c.estimate.mean.0);
-        let long = here.fold(f64::INFINITY, f64::min) * usual.len() as f64 * RUNS;
-        if usual.is_empty() || long > left.as_secs_f64() {
+        let (usual, quickest) = open(engine, w, size);
+        if usual.is_empty() || quickest * RUNS * usual.len() as f64 > share.as_secs_f64() {
             continue;
         }
         if !told(w) {
@@ -56,18 +55,18 @@ pub fn settle(
     settled
 }
 
-/// The point that decisions weigh now, of every kernel at the workload's place that was not searched at this size.
-fn open(engine: &Engine, w: &Workload, size: u8) -> Vec<Variant> {
-    let place = w.output().place;
-    let about = engine.registry().about(w.op());
-    let open = about.filter(|(kernel, k)| {
-        k.winners().is_some_and(|winners| !winners.covers(size))
-            && engine.place_of(*kernel) == Some(place)
-            && engine.guard().check(*kernel, w.op().name(), w.dtype()).is_none()
-            && candidate::legality(&***k, w).is_ok()
+/// The point that decisions weigh now, of every kernel at the workload's place that was not searched at this size,
+/// those thought quickest first; and what the first is thought to take.
+fn open(engine: &Engine, w: &Workload, size: u8) -> (Vec<Variant>, f64) {
+    let mut all = engine.estimates(w);
+    all.retain(|c| {
+        let kernel = engine.registry().get(c.variant.kernel);
+        let open = kernel.and_then(|k| k.winners()).is_some_and(|winners| !winners.covers(size));
+        open && engine.place_of(c.variant.kernel) == Some(w.output().place)
     });
-    open.flat_map(|(kernel, k)| k.params(w).into_iter().map(move |params| Variant { kernel, params }))
-        .collect()
+    all.sort_by(|a, b| a.estimate.mean.0.total_cmp(&b.estimate.mean.0));
+    let quickest = all.first().map_or(f64::INFINITY, |c| c.estimate.mean.0);
+    (all.iter().map(|c| c.variant).collect(), quickest)
 }
 
 /// Every point of the kernels that are not far behind, those of the quickest first.
@@ -158,6 +157,10 @@ mod tests {
         }
     }
 
+    fn wanted(w: &Workload) -> Wanted {
+        Wanted { workload: w.clone(), importance: 1.0 }
+    }
+
     #[test]
     fn the_quickest_point_is_kept_and_not_searched_for_again() {
         let engine = Engine::default();
@@ -167,7 +170,7 @@ mod tests {
         let budget = Duration::from_millis(600);
         let searched = |w: &Workload| {
             let mut told = 0;
-            let n = settle(&engine, &Sleeps, std::slice::from_ref(w), budget, &mut |_| {
+            let n = settle(&engine, &Sleeps, &[wanted(w)], budget, &mut |_| {
                 told += 1;
                 true
             });
@@ -177,7 +180,7 @@ mod tests {
         assert_eq!(kernel.0.near(Winners::size(&w)).map(|p| p.variant), Some(3));
         assert_eq!(searched(&w), (0, 0), "known already");
         kernel.0.restore(&[]);
-        assert_eq!(settle(&engine, &Sleeps, &[w], budget, &mut |_| false), 0, "told to stop");
+        assert_eq!(settle(&engine, &Sleeps, &[wanted(&w)], budget, &mut |_| false), 0, "told to stop");
     }
 
     #[test]
@@ -185,6 +188,6 @@ mod tests {
         let engine = Engine::default();
         engine.register(Arc::new(Tuned(Winners::default()))).unwrap();
         let w: Workload = "add f32 1000 1000".parse().unwrap();
-        assert_eq!(settle(&engine, &Sleeps, &[w], Duration::from_micros(10), &mut |_| true), 0);
+        assert_eq!(settle(&engine, &Sleeps, &[wanted(&w)], Duration::from_micros(10), &mut |_| true), 0);
     }
 }

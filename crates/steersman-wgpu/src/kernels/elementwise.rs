@@ -129,7 +129,7 @@ impl Cuts {
     }
 
     pub fn space(&self, gpu: &Gpu, elements: usize) -> Vec<Params> {
-        space(CUTS.len(), |v| Self::fits(gpu, v, elements))
+        space(0..CUTS.len(), |v| Self::fits(gpu, v, elements))
     }
 
     pub fn winners(&self) -> &Winners {

@@ -1,7 +1,8 @@
 //! Whether what a workload needs is compiled: pipelines depend on its structure, not on its sizes.
 
 use crate::device::Gpu;
-use steersman_core::{KernelError, Operand, Params, Ran, Workload};
+use smallvec::SmallVec;
+use steersman_core::{KernelError, Op, Operand, Params, Ran, Workload};
 
 /// Whether a kernel has run a workload of this structure with these parameters.
 pub(super) fn ready(gpu: &Gpu, kernel: &str, w: &Workload, p: Params) -> bool {
@@ -41,18 +42,23 @@ fn structure(kernel: &str, w: &Workload, p: Params) -> u64 {
     let all = || w.inputs().iter().chain(w.outputs());
     all().for_each(|o| hash.add(o.dtype as u64));
     let dims = w.dims();
-    if all().all(|o| o.dims == *dims) {
+    let one_by_one = w.expr().is_some() || w.op().is_elementwise() || w.op() == Op::Copy;
+    if one_by_one && all().all(|o| o.dims == *dims) {
         // Loops that every operand goes through evenly are one loop.
         let joins = |o: &Operand, i: usize| {
             let outer = (0..i).rev().find(|j| dims[*j] != 1);
             outer.is_some_and(|j| o.strides[j] == o.strides[i] * dims[i] as isize)
         };
+        let mut ends: SmallVec<[usize; 8]> = SmallVec::new();
         for i in (0..dims.len()).filter(|i| dims[*i] != 1) {
-            if !all().all(|o| joins(o, i)) {
-                hash.add(1);
-                all()
-                    .for_each(|o| hash.add(u64::from(o.strides[i] == 0) << 1 | u64::from(o.strides[i] == 1)));
+            match ends.last_mut() {
+                Some(end) if all().all(|o| joins(o, i)) => *end = i,
+                _ => ends.push(i),
             }
+        }
+        for i in ends {
+            hash.add(1);
+            all().for_each(|o| hash.add(u64::from(o.strides[i] == 0) << 1 | u64::from(o.strides[i] == 1)));
         }
     } else {
         for o in all() {

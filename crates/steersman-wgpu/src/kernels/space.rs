@@ -7,9 +7,9 @@ fn point(variant: usize) -> Params {
     Params { threads: 1, variant: variant as u16 }
 }
 
-/// The points that fit, of as many as there are.
-pub(super) fn space(points: usize, fits: impl Fn(usize) -> bool) -> Vec<Params> {
-    (0..points).filter(|v| fits(*v)).map(point).collect()
+/// The points that fit, in the order that a search tries them.
+pub(super) fn space(points: impl IntoIterator<Item = usize>, fits: impl Fn(usize) -> bool) -> Vec<Params> {
+    points.into_iter().filter(|v| fits(*v)).map(point).collect()
 }
 
 /// What a decision weighs: the point that won on work of about this size, if it fits here, else `usual`.

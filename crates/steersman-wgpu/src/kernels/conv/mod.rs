@@ -6,7 +6,7 @@ mod shader;
 use super::bound::Bound;
 use super::elementwise::addressable;
 use super::matmul::block::TILES;
-use super::matmul::{takes_tile, usual_tile};
+use super::matmul::{ranked_tiles, takes_tile};
 use super::nest::MOST;
 use super::space::{space, weighed};
 use super::{cost, ready};
@@ -68,6 +68,11 @@ impl Conv {
             let turns = k * (2 + (t.rows * t.columns) as usize);
             takes_tile(&self.gpu, t, words) && turns <= self.gpu.most_turns() && (variant == 0 || !oversized)
         })
+    }
+
+    fn ranked(&self, w: &Workload) -> SmallVec<[usize; 16]> {
+        let (images, m, _, n) = product(w).unwrap_or((1, 1, 1, 1));
+        ranked_tiles(&self.gpu, (images, m, n), |v| self.fits(v, w))
     }
 
     fn cut(&self, p: Params) -> Cut {
@@ -162,18 +167,15 @@ impl Kernel for Conv {
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        let usual = || match self.tiled {
-            true => {
-                let (images, m, _, n) = product(w).unwrap_or((1, 1, 1, 1));
-                usual_tile(&self.gpu, (images, m, n), |v| self.fits(v, w))
-            }
-            false => 0,
-        };
+        let usual = || if self.tiled { self.ranked(w).first().copied().unwrap_or(0) } else { 0 };
         weighed(&self.winners, w, |v| self.fits(v, w), usual)
     }
 
     fn space(&self, w: &Workload) -> Vec<Params> {
-        space(self.points(), |v| self.fits(v, w))
+        match self.tiled {
+            true => space(self.ranked(w), |_| true),
+            false => space(0..self.points(), |v| self.fits(v, w)),
+        }
     }
 
     fn winners(&self) -> Option<&Winners> {

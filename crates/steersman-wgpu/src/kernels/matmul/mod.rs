@@ -64,13 +64,13 @@ pub(super) fn takes_tile(gpu: &Gpu, tile: &Tile, words: u32) -> bool {
         && tile.words() * words * 4 <= limits.max_compute_workgroup_storage_size
 }
 
-/// The tile to suppose for so many rows and columns of results in so many batches, before any was timed: large
-/// ones read less, small ones leave fewer invocations idle.
-pub(super) fn usual_tile(
+/// Tiles for so many rows and columns of results in so many batches, those first that are thought quickest before any
+/// was timed: large ones read less, small ones leave fewer invocations idle.
+pub(super) fn ranked_tiles(
     gpu: &Gpu,
     (batch, m, n): (usize, usize, usize),
     fits: impl Fn(usize) -> bool,
-) -> usize {
+) -> SmallVec<[usize; 16]> {
     let least = if gpu.software() { 2.0 } else { 128.0 };
     let score = |v: &usize| {
         let (down, across) = (f64::from(TILES[*v].down()), f64::from(TILES[*v].across()));
@@ -78,8 +78,9 @@ pub(super) fn usual_tile(
         let idle = (least / (groups * batch as f64)).max(1.0);
         groups * down * across * idle * (1.0 + 24.0 * (1.0 / down + 1.0 / across))
     };
-    let all = (0..TILES.len()).filter(|v| fits(*v));
-    all.min_by(|a, b| score(a).total_cmp(&score(b))).unwrap_or(0)
+    let mut all: SmallVec<[usize; 16]> = (0..TILES.len()).filter(|v| fits(*v)).collect();
+    all.sort_by(|a, b| score(a).total_cmp(&score(b)));
+    all
 }
 
 /// Rows and columns of an operand: its last two dimensions, with strides.
@@ -131,6 +132,11 @@ impl MatMul {
                 takes_tile(&self.gpu, t, words) && (variant == 0 || !oversized)
             }),
         }
+    }
+
+    fn ranked(&self, w: &Workload) -> SmallVec<[usize; 16]> {
+        let (batch, m, _, n) = w.matmul_dims().unwrap_or((1, 1, 1, 1));
+        ranked_tiles(&self.gpu, (batch, m, n), |v| self.fits(v, w))
     }
 
     fn cut(&self, p: Params, lanes: [Lane; 2], fours: bool) -> Cut {
@@ -253,16 +259,16 @@ impl Kernel for MatMul {
             |v| self.fits(v, w),
             || match self.form {
                 Form::Naive | Form::Tiled => usize::from(self.fits(1, w)),
-                Form::Blocked | Form::Vec4 => {
-                    let (batch, m, _, n) = w.matmul_dims().unwrap_or((1, 1, 1, 1));
-                    usual_tile(&self.gpu, (batch, m, n), |v| self.fits(v, w))
-                }
+                Form::Blocked | Form::Vec4 => self.ranked(w).first().copied().unwrap_or(0),
             },
         )
     }
 
     fn space(&self, w: &Workload) -> Vec<Params> {
-        space(self.points(), |v| self.fits(v, w))
+        match self.form {
+            Form::Naive | Form::Tiled => space(0..self.points(), |v| self.fits(v, w)),
+            Form::Blocked | Form::Vec4 => space(self.ranked(w), |_| true),
+        }
     }
 
     fn winners(&self) -> Option<&Winners> {

@@ -167,7 +167,7 @@ impl Kernel for Tiled {
     }
 
     fn space(&self, w: &Workload) -> Vec<Params> {
-        space(TILES.len(), |v| self.fits(v, w))
+        space(0..TILES.len(), |v| self.fits(v, w))
     }
 
     fn winners(&self) -> Option<&Winners> {

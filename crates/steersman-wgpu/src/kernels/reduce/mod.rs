@@ -90,7 +90,7 @@ impl Cuts {
     }
 
     pub fn space(&self, gpu: &Gpu, each: usize) -> Vec<Params> {
-        space(CUTS.len(), |v| self.fits(gpu, v, each))
+        space(0..CUTS.len(), |v| self.fits(gpu, v, each))
     }
 
     pub fn winners(&self) -> &Winners {
