@@ -112,6 +112,27 @@ impl Array {
         self.node.dtype
     }
 
+    /// The same array with a name, which plans show where they start from it. The first name stays.
+    ///
+    /// ```
+    /// # let mut knobs = steersman::Knobs::default();
+    /// # knobs.set("wisdom.enabled", "false")?;
+    /// # knobs.set("calibrate.background", "false")?;
+    /// # let rt = steersman::Runtime::with_knobs(knobs)?;
+    /// let weights = rt.from_vec(vec![1.0f32; 6], [2, 3])?.named("weights");
+    /// assert!(rt.explain(&weights.exp())?.to_string().contains("of weights"));
+    /// # Ok::<(), steersman::Error>(())
+    /// ```
+    pub fn named(self, name: &str) -> Array {
+        let _ = self.node.name.set(name.into());
+        self
+    }
+
+    /// Its name, if it was given one.
+    pub fn name(&self) -> Option<&str> {
+        self.node.name.get().map(|n| &**n)
+    }
+
     /// The runtime it belongs to.
     pub fn runtime(&self) -> &Runtime {
         &self.node.runtime

@@ -79,7 +79,7 @@ pub(super) fn compile(rt: &Runtime, scratch: &Scratch) -> Result<Compiled, Error
         finals,
         placed,
         peak,
-        input_bytes: items.iter().filter(|i| i.leaf.is_some()).map(|i| i.bytes()).sum(),
+        inputs: items.iter().filter(|i| i.leaf.is_some()).map(|i| (i.to_string(), i.bytes())).collect(),
         nodes: scratch.order.len(),
         expressions: items.len(),
         runs: AtomicU64::new(0),
