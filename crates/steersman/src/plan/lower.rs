@@ -2,10 +2,11 @@
 
 use super::collect::Scratch;
 use super::graph::{Item, items};
-use super::group::{Event, Groups, Role};
+use super::group::{Groups, Role};
 use super::guess::Guess;
 
 use super::stage::{Base, Compiled, Keep, Source, Stage};
+use super::time::Event;
 use super::{epilogue, place};
 use crate::array::node::NodeOp;
 use crate::error::Error;

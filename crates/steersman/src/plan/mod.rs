@@ -5,7 +5,7 @@
 //! | walk the graph from what is read, without recursion, into a key | `collect` |
 //! | look the key up: same structure, shapes, types and layout have the same plan | `cache` |
 //! | equal subexpressions once | `graph` |
-//! | views become strides; element-wise chains and the reductions behind them become groups | `layout`, `group`, `join`, `keep` |
+//! | views become strides; element-wise chains and the reductions behind them become groups | `layout`, `group`, `time`, `join`, `keep` |
 //! | groups become one fused workload (`express`) or one workload per op, as the engine's estimates say (`guess`); matrix products with what follows them likewise (`epilogue`) | `lower`, `operand`, `fuse` |
 //! | where each stage runs, and what is carried for it; what of that goes on beside other stages | `place`, `overlap` |
 //! | memory by last use, in place where nobody else looks, the peak known before anything runs | `memory` |
@@ -39,6 +39,7 @@ mod run;
 mod show;
 mod stage;
 mod text;
+mod time;
 
 pub(crate) use recipe::{Recipe, restore};
 pub use show::{Plan, PlanInput, PlanStage, PlanTransfer};
