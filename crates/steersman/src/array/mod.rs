@@ -35,6 +35,9 @@
 //! | sums and products of integers, sums of bools | `i64` |
 //! | NaN in `max`, `min`, `argmax`, `maximum`, ... | wins |
 //! | slices beyond an axis | cut to it, as in Python |
+//! | `var`, `std` | of the whole: divided by n |
+//! | `+=` and its kin | the handle stands for a new array; other handles keep the old one |
+//! | text | as NumPy prints it |
 //! | at most | 8 axes, 2⁴⁶ bytes |
 //!
 //! # What is kept
@@ -45,6 +48,7 @@
 
 mod apply;
 mod axis;
+mod compose;
 mod convolve;
 mod create;
 mod display;
