@@ -23,7 +23,7 @@ pub use array::{Array, Axis, Over, Seed, Slice};
 pub use calibrate::{Calibrate, CalibrationReport, Step};
 pub use crossover::parallel_from;
 pub use error::Error;
-pub use plan::Plan;
+pub use plan::{Plan, PlanInput, PlanStage, PlanTransfer};
 pub use regret::{RegretReport, RegretRow};
 pub use runtime::Runtime;
 pub use steersman_core as core;

@@ -34,17 +34,17 @@ fn measured(program: &Program, runtime: &Runtime, runs: u32) -> Result<Plan, bui
     // Every shape is checked before the first input is made.
     program.check(runtime)?;
     let inputs = program.inputs(runtime)?;
-    let mut results = Vec::new();
-    let mut first = None;
     for _ in 0..runs {
-        // Let go of the last run's results first: their memory is this one's.
-        results.clear();
-        results = program.arrays(runtime, &inputs)?;
-        // Inputs may be read too. They were made by plans of their own, which nobody asked for.
-        first = results.iter().position(|a| !a.is_ready());
+        let results = program.arrays(runtime, &inputs)?;
+        // Inputs may be read too; they are there.
+        if results.iter().all(Array::is_ready) {
+            return Err(build::Wrong::Nothing);
+        }
         evaluate(runtime, &results)?;
     }
-    let mut plan = results[first.ok_or(build::Wrong::Nothing)?].plan()?;
+    // Once more without running it: the same plan, with what it took and the names of what it starts from.
+    let results = program.arrays(runtime, &inputs)?;
+    let mut plan = runtime.explain_all(&results.iter().collect::<Vec<_>>())?;
     plan.result = program.describe(&results);
     Ok(plan)
 }

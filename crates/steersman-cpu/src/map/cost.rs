@@ -30,14 +30,9 @@ pub struct Rate<'a> {
     pub traffic: Traffic,
 }
 
-/// Nominal operations of one element.
+/// Operations of one element at the peak that is assumed.
 pub fn flops(op: Op) -> f64 {
-    match op {
-        Op::Unary(u) => u.flops(),
-        Op::Binary(b) => b.flops(),
-        Op::Ternary(t) => t.flops(),
-        _ => 1.0,
-    }
+    super::operations::at_peak(op)
 }
 
 /// A call, then elements by memory level (L1, L2, L3, main), then strided elements, then runs of elements.

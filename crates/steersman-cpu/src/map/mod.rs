@@ -34,6 +34,7 @@ mod cost;
 mod float;
 mod integer;
 mod narrow;
+mod operations;
 mod plan;
 mod row;
 mod scalar;

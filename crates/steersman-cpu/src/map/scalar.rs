@@ -2,6 +2,7 @@
 
 use super::cost::{self, Rate};
 use super::narrow::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+use super::operations;
 use super::supported;
 use crate::context::Context;
 use crate::isa::Level;
@@ -45,7 +46,9 @@ impl Kernel for Scalar {
 
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
         // One lane of four, and a call per element that no other work hides.
-        let share = 1.0 / (4.0 + 40.0 / cost::flops(w.op()));
+        // Scalar functions are the system's, and go by their formulas.
+        let formula = operations::nominal(w.op());
+        let share = cost::flops(w.op()) / formula / (4.0 + 40.0 / formula);
         let rate = Rate { kernel: self.name(), level: Level::Baseline, share, traffic: Traffic::Copy };
         cost::terms(w, p.threads.into(), machine, rate)
     }

@@ -14,7 +14,7 @@ impl Runtime {
     /// The op applied to these operands, as the method of its name would.
     ///
     /// A reduction without axes goes over all of them, and a transpose without a permutation turns their order
-    /// round. Arrays have no convolutions, custom ops and fused groups.
+    /// round. Arrays have no custom ops, and form fused groups by themselves.
     ///
     /// ```
     /// use steersman::core::Op;

@@ -18,7 +18,7 @@ impl fmt::Display for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match cells(self) {
             Ok(cells) if cells.is_empty() => f.write_str("[]"),
-            Ok(cells) if self.rank() == 0 => f.write_str(cells[0].trim()),
+            Ok(_) if self.rank() == 0 => f.write_str(&number(self).map_err(|_| fmt::Error)?),
             Ok(cells) => f.write_str(&block(&cells, self.shape(), 0, self.len() > THRESHOLD, 1)),
             Err(e) => write!(f, "<no array: {e}>"),
         }
@@ -44,13 +44,43 @@ fn cells(a: &Array) -> Result<Vec<String>, Error> {
     Ok(match a.dtype() {
         DType::F32 => floats(shown(a, a.data::<f32>()?, |x| (x as f64, short(x)))),
         DType::F64 => floats(shown(a, a.data::<f64>()?, |x| (x, short(x)))),
-        DType::F16 => floats(shown(a, a.data::<half::f16>()?, |x| (x.to_f64(), short(x)))),
-        DType::BF16 => floats(shown(a, a.data::<half::bf16>()?, |x| (x.to_f64(), short(x)))),
+        DType::F16 => floats(shown(a, a.data::<half::f16>()?, |x| (x.to_f64(), f16(x)))),
+        DType::BF16 => floats(shown(a, a.data::<half::bf16>()?, |x| (x.to_f64(), bf16(x)))),
         DType::I32 => aligned(shown(a, a.data::<i32>()?, |x| text(&x))),
         DType::I64 => aligned(shown(a, a.data::<i64>()?, |x| text(&x))),
         DType::U8 => aligned(shown(a, a.data::<u8>()?, |x| text(&x))),
-        DType::Bool => aligned(shown(a, a.data::<bool>()?, |x| text(&x))),
+        DType::Bool => aligned(shown(a, a.data::<bool>()?, |x| truth(x).into())),
     })
+}
+
+/// A scalar alone: floats with all their digits.
+fn number(a: &Array) -> Result<String, Error> {
+    Ok(match a.dtype() {
+        DType::F32 => alone(&short(a.item::<f32>()?)),
+        DType::F64 => alone(&short(a.item::<f64>()?)),
+        DType::F16 => alone(&f16(a.item()?)),
+        DType::BF16 => alone(&bf16(a.item()?)),
+        DType::I32 => a.item::<i32>()?.to_string(),
+        DType::I64 => a.item::<i64>()?.to_string(),
+        DType::U8 => a.item::<u8>()?.to_string(),
+        DType::Bool => truth(a.item()?).into(),
+    })
+}
+
+/// As Python writes a float.
+fn alone(text: &str) -> String {
+    let x: f64 = text.parse().unwrap_or(f64::NAN);
+    match x.abs() {
+        _ if x.is_nan() => "nan".into(),
+        m if m.is_infinite() => (if x > 0.0 { "inf" } else { "-inf" }).into(),
+        m if m != 0.0 && !(1e-4..1e16).contains(&m) => scientific(text).replace(".e", "e"),
+        _ if text.contains('.') => text.into(),
+        _ => format!("{text}.0"),
+    }
+}
+
+fn truth(x: bool) -> &'static str {
+    if x { "True" } else { "False" }
 }
 
 fn shown<T: Element, R>(a: &Array, data: Data<T>, f: impl Fn(T) -> R) -> Vec<Option<R>> {
@@ -70,6 +100,20 @@ fn short<T: fmt::Display>(x: T) -> String {
     x.to_string()
 }
 
+fn f16(x: half::f16) -> String {
+    fewest(x.to_f64(), |d| half::f16::from_f64(d) == x)
+}
+
+fn bf16(x: half::bf16) -> String {
+    fewest(x.to_f64(), |d| half::bf16::from_f64(d) == x)
+}
+
+/// The same for types that do not print themselves: as few digits as still are the number.
+fn fewest(x: f64, same: impl Fn(f64) -> bool) -> String {
+    let rounded = (0..8).filter_map(|digits| format!("{x:.digits$e}").parse::<f64>().ok());
+    rounded.into_iter().find(|&d| same(d)).unwrap_or(x).to_string()
+}
+
 /// All in one style: with exponents if the numbers are very large, very small or very different.
 fn floats(values: Vec<Option<(f64, String)>>) -> Vec<String> {
     let magnitudes = || values.iter().flatten().map(|(x, _)| x.abs()).filter(|x| x.is_finite() && *x > 0.0);
@@ -83,7 +127,14 @@ fn floats(values: Vec<Option<(f64, String)>>) -> Vec<String> {
     };
     let cells: Vec<Option<String>> = values.iter().map(|v| v.as_ref().map(cell)).collect();
     if exponents {
-        return aligned(cells);
+        // As many places everywhere, filled with zeros.
+        let places = |c: &String| c.split_once(['.', 'e']).map_or(0, |(_, r)| r.find('e').unwrap_or(0));
+        let most = cells.iter().flatten().map(places).max().unwrap_or(0);
+        let filled = |c: String| match c.split_once('e') {
+            Some((mantissa, e)) => format!("{mantissa}{}e{e}", "0".repeat(most - places(&c))),
+            None => c,
+        };
+        return aligned(cells.into_iter().map(|c| c.map(filled)).collect());
     }
     // Points stand below each other: as many places after the point everywhere, filled with blanks.
     let places = |c: &String| c.split_once('.').map_or(0, |(_, p)| p.len() + 1);
@@ -141,7 +192,8 @@ fn block(cells: &[String], dims: &[usize], first: usize, cut: bool, indent: usiz
             let pieces = [gap.then(|| "...".to_string()), Some(piece)];
             for (k, piece) in pieces.into_iter().flatten().enumerate() {
                 let start = i == 0 && k == 0;
-                if !start && column + 1 + piece.len() > LINE {
+                if !start && column + 1 + piece.len() > LINE - indent {
+                    out.truncate(out.trim_end().len());
                     out.push('\n');
                     out.push_str(&" ".repeat(indent));
                     column = indent;

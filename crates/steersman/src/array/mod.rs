@@ -35,6 +35,9 @@
 //! | sums and products of integers, sums of bools | `i64` |
 //! | NaN in `max`, `min`, `argmax`, `maximum`, ... | wins |
 //! | slices beyond an axis | cut to it, as in Python |
+//! | `var`, `std` | of the whole: divided by n |
+//! | `+=` and its kin | the handle stands for a new array; other handles keep the old one |
+//! | text | as NumPy prints it |
 //! | at most | 8 axes, 2⁴⁶ bytes |
 //!
 //! # What is kept
@@ -45,6 +48,7 @@
 
 mod apply;
 mod axis;
+mod compose;
 mod convolve;
 mod create;
 mod display;
@@ -110,6 +114,27 @@ impl Array {
     /// Its element type.
     pub fn dtype(&self) -> DType {
         self.node.dtype
+    }
+
+    /// The same array with a name, which plans show where they start from it. The first name stays.
+    ///
+    /// ```
+    /// # let mut knobs = steersman::Knobs::default();
+    /// # knobs.set("wisdom.enabled", "false")?;
+    /// # knobs.set("calibrate.background", "false")?;
+    /// # let rt = steersman::Runtime::with_knobs(knobs)?;
+    /// let weights = rt.from_vec(vec![1.0f32; 6], [2, 3])?.named("weights");
+    /// assert!(rt.explain(&weights.exp())?.to_string().contains("of weights"));
+    /// # Ok::<(), steersman::Error>(())
+    /// ```
+    pub fn named(self, name: &str) -> Array {
+        let _ = self.node.name.set(name.into());
+        self
+    }
+
+    /// Its name, if it was given one.
+    pub fn name(&self) -> Option<&str> {
+        self.node.name.get().map(|n| &**n)
     }
 
     /// The runtime it belongs to.

@@ -80,6 +80,8 @@ pub(crate) struct Node {
     /// The latest walk that met this node, and where that put it; both belong to the runtime's planner.
     pub mark: AtomicU64,
     pub index: AtomicU32,
+    /// What its owner calls it.
+    pub name: OnceLock<Box<str>>,
     /// Whether an earlier read computed through this node without keeping its value.
     pub passed: AtomicBool,
 }
@@ -96,6 +98,7 @@ impl Node {
                 value: OnceLock::new(),
                 mark: AtomicU64::new(0),
                 index: AtomicU32::new(0),
+                name: OnceLock::new(),
                 passed: AtomicBool::new(false),
             }),
         }

@@ -1,4 +1,4 @@
-//! `+ - * / %`, unary `-`, and `& | ^ !` of bools, between arrays and numbers, owned or borrowed.
+//! `+ - * / %` and their assigning forms, unary `-`, and `& | ^ !` of bools, between arrays and numbers, owned or borrowed.
 //!
 //! On the right any number may stand. On the left it is `f64` or `i64` (what literals then are), because Rust must know
 //! the result's type before it knows a literal's: an `f32` variable goes to the right, or to the method.
@@ -39,6 +39,27 @@ operators! {
     BitAnd bitand And, bool;
     BitOr bitor Or, bool;
     BitXor bitxor Xor, bool;
+}
+
+macro_rules! assign {
+    ($($trait:ident $method:ident $op:ident;)*) => { $(
+        /// The handle stands for the result from then on; what others hold of the array stays as it was.
+        impl<'s, S: Into<Side<'s>>> std::ops::$trait<S> for Array {
+            fn $method(&mut self, other: S) {
+                *self = binary(BinaryOp::$op, (&*self).into(), other.into());
+            }
+        }
+    )* };
+}
+assign! {
+    AddAssign add_assign Add;
+    SubAssign sub_assign Sub;
+    MulAssign mul_assign Mul;
+    DivAssign div_assign Div;
+    RemAssign rem_assign Rem;
+    BitAndAssign bitand_assign And;
+    BitOrAssign bitor_assign Or;
+    BitXorAssign bitxor_assign Xor;
 }
 
 impl std::ops::Neg for &Array {

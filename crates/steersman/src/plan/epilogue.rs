@@ -3,9 +3,10 @@
 //! A product that only one group reads may be one stage with it; whether it is, estimates decide, as for any group.
 
 use super::express::Fused;
-use super::group::{Event, Role};
+use super::group::Role;
 use super::guess::Guess;
 use super::lower::Lower;
+use super::time::Event;
 use crate::array::node::NodeOp;
 use crate::error::Error;
 use std::collections::HashMap;

@@ -5,6 +5,7 @@ use crate::array::node::NodeOp;
 use crate::array::value::alignment;
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use steersman_core::{DType, Dims, Strides};
 
@@ -42,6 +43,14 @@ impl Item {
 
     pub fn bytes(&self) -> usize {
         self.elements() * self.dtype.size()
+    }
+}
+
+/// Element type and shape, as workloads have them.
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dims: Vec<String> = self.dims.iter().map(usize::to_string).collect();
+        write!(f, "{} {}", self.dtype, if dims.is_empty() { "1".into() } else { dims.join("x") })
     }
 }
 

@@ -7,6 +7,7 @@
 
 use super::graph::Item;
 use super::layout::{Look, view};
+use super::time::{Dep, NEVER};
 use crate::array::node::NodeOp;
 use crate::array::value::contiguous;
 use smallvec::SmallVec;
@@ -16,8 +17,6 @@ use steersman_core::{Axes, Dims};
 /// Steps of a group at most. A Monte Carlo chain of 256 steps has 1,300; from here on a cut costs one write and
 /// one read of an array in thousands of operations.
 pub(super) const MAX_STEPS: usize = 4096;
-
-pub(super) const NEVER: u32 = u32::MAX;
 
 /// What becomes of an expression.
 #[derive(Clone, Debug)]
@@ -36,12 +35,6 @@ pub(super) enum Role {
     Alone(u32),
     /// A look at another item's memory.
     View { base: u32, look: Look },
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Dep {
-    At(u32),
-    Group(u32),
 }
 
 pub(super) struct Group {
@@ -63,16 +56,7 @@ pub(super) struct Groups<'a> {
     /// Whether an item's elements must be in memory.
     pub must: Vec<bool>,
     pub groups: Vec<Group>,
-    clock: u32,
-}
-
-/// Something that happens at one time.
-#[derive(Clone, Debug)]
-pub(super) enum Event {
-    /// A stage of its own.
-    Alone(u32),
-    /// A group: its steps that must be in memory, and its reductions.
-    Group { group: u32, arrays: Vec<u32>, reductions: Vec<u32> },
+    pub clock: u32,
 }
 
 impl<'a> Groups<'a> {
@@ -165,16 +149,6 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// When an item's elements are in memory; `None` if they always were.
-    fn written(&self, i: u32) -> Option<Dep> {
-        match self.roles[i as usize] {
-            Role::View { base, .. } if base != i => self.written(base),
-            Role::Step(g) | Role::Reduced(g) | Role::Constant(Some(g)) => Some(Dep::Group(self.find(g))),
-            Role::Alone(t) => Some(Dep::At(t)),
-            _ => None,
-        }
-    }
-
     fn alone(&mut self, i: usize) -> Role {
         let items = self.items;
         let args: SmallVec<[u32; 4]> = items[i].args.iter().filter_map(|a| a.node()).collect();
@@ -261,41 +235,6 @@ impl<'a> Groups<'a> {
         id
     }
 
-    pub fn used(&mut self, dep: Option<Dep>, time: u32) {
-        if let Some(Dep::Group(g)) = dep {
-            let g = self.find(g);
-            let first = &mut self.groups[g as usize].first_use;
-            *first = (*first).min(time);
-        }
-    }
-
-    pub fn next(&mut self) -> u32 {
-        self.clock += 1;
-        self.clock
-    }
-
-    pub fn time(&self, g: u32) -> u32 {
-        self.groups[self.find(g) as usize].time
-    }
-
-    pub fn at(&self, d: Dep) -> u32 {
-        match d {
-            Dep::At(t) => t,
-            Dep::Group(g) => self.time(g),
-        }
-    }
-
-    /// The group that a group was merged into.
-    pub fn find(&self, mut g: u32) -> u32 {
-        let parent = |g: u32| self.groups[g as usize].parent.get();
-        while parent(g) != g {
-            // Halves the way for the next one who asks.
-            self.groups[g as usize].parent.set(parent(parent(g)));
-            g = parent(g);
-        }
-        g
-    }
-
     /// The group an item is a step of.
     pub fn group_of(&self, i: u32) -> Option<u32> {
         match self.roles[i as usize] {
@@ -306,35 +245,5 @@ impl<'a> Groups<'a> {
 
     pub fn dims(&self, g: u32) -> &Dims {
         &self.groups[g as usize].dims
-    }
-
-    /// Everything that happens, in order.
-    pub fn events(&self) -> Vec<Event> {
-        let mut by_group: Vec<Option<Event>> = (0..self.groups.len()).map(|_| None).collect();
-        let mut timed: Vec<(u32, Event)> = Vec::new();
-        for (i, role) in self.roles.iter().enumerate() {
-            let (g, reduced) = match *role {
-                Role::Alone(time) => {
-                    timed.push((time, Event::Alone(i as u32)));
-                    continue;
-                }
-                Role::Step(g) | Role::Constant(Some(g)) if self.must[i] => (self.find(g), false),
-                Role::Reduced(g) => (self.find(g), true),
-                _ => continue,
-            };
-            let event = by_group[g as usize].get_or_insert_with(|| Event::Group {
-                group: g,
-                arrays: Vec::new(),
-                reductions: Vec::new(),
-            });
-            if let Event::Group { arrays, reductions, .. } = event {
-                if reduced { reductions.push(i as u32) } else { arrays.push(i as u32) }
-            }
-        }
-        for (g, event) in by_group.into_iter().enumerate() {
-            timed.extend(event.map(|e| (self.groups[g].time, e)));
-        }
-        timed.sort_by_key(|(time, _)| *time);
-        timed.into_iter().map(|(_, event)| event).collect()
     }
 }

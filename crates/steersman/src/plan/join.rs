@@ -1,6 +1,7 @@
 //! When two groups may be one: if one of them can be moved to the other's time.
 
-use super::group::{Dep, Groups, MAX_STEPS, NEVER, Role};
+use super::group::{Groups, MAX_STEPS, Role};
+use super::time::{Dep, NEVER};
 use crate::array::node::NodeOp;
 use std::collections::{BTreeMap, HashMap};
 

@@ -2,10 +2,11 @@
 
 use super::collect::Scratch;
 use super::graph::{Item, items};
-use super::group::{Event, Groups, Role};
+use super::group::{Groups, Role};
 use super::guess::Guess;
 
 use super::stage::{Base, Compiled, Keep, Source, Stage};
+use super::time::Event;
 use super::{epilogue, place};
 use crate::array::node::NodeOp;
 use crate::error::Error;
@@ -79,7 +80,7 @@ pub(super) fn compile(rt: &Runtime, scratch: &Scratch) -> Result<Compiled, Error
         finals,
         placed,
         peak,
-        input_bytes: items.iter().filter(|i| i.leaf.is_some()).map(|i| i.bytes()).sum(),
+        inputs: items.iter().filter(|i| i.leaf.is_some()).map(|i| (i.to_string(), i.bytes())).collect(),
         nodes: scratch.order.len(),
         expressions: items.len(),
         runs: AtomicU64::new(0),

@@ -5,13 +5,13 @@
 //! | walk the graph from what is read, without recursion, into a key | `collect` |
 //! | look the key up: same structure, shapes, types and layout have the same plan | `cache` |
 //! | equal subexpressions once | `graph` |
-//! | views become strides; element-wise chains and the reductions behind them become groups | `layout`, `group`, `join`, `keep` |
+//! | views become strides; element-wise chains and the reductions behind them become groups | `layout`, `group`, `time`, `join`, `keep` |
 //! | groups become one fused workload (`express`) or one workload per op, as the engine's estimates say (`guess`); matrix products with what follows them likewise (`epilogue`) | `lower`, `operand`, `fuse` |
 //! | where each stage runs, and what is carried for it; what of that goes on beside other stages | `place`, `overlap` |
 //! | memory by last use, in place where nobody else looks, the peak known before anything runs | `memory` |
 //! | run, measure, hand values to nodes | `run`, `away`, `mover` |
 //! | compute again what was lost with a device | `recipe` |
-//! | show | `show`, `picture` |
+//! | show | `show`, `text`, `picture` |
 //!
 //! Numbers (scalars, random keys) are parameters of a plan, not part of its structure.
 
@@ -38,9 +38,11 @@ mod recipe;
 mod run;
 mod show;
 mod stage;
+mod text;
+mod time;
 
 pub(crate) use recipe::{Recipe, restore};
-pub use show::{Plan, PlanStage, PlanTransfer};
+pub use show::{Plan, PlanInput, PlanStage, PlanTransfer};
 pub(crate) use stage::Compiled;
 
 use crate::array::{Array, ArrayError};
@@ -63,6 +65,14 @@ pub(crate) struct Planner {
 struct State {
     walks: u64,
     cache: Cache,
+}
+
+impl State {
+    /// The number of a new walk.
+    fn next(&mut self) -> u64 {
+        self.walks += 1;
+        self.walks
+    }
 }
 
 thread_local! {
@@ -130,12 +140,24 @@ fn lock(rt: &Runtime) -> std::sync::MutexGuard<'_, State> {
     rt.inner.planner.state.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// The plan for these arrays, without running it.
-pub(crate) fn planned(rt: &Runtime, roots: &[&Array]) -> Result<Arc<Compiled>, Error> {
+/// The plan for these arrays, without running it, and the names of the arrays it starts from.
+pub(crate) fn planned(rt: &Runtime, roots: &[&Array], read: bool) -> Result<Named, Error> {
     check(rt, roots)?;
     let mut scratch = Box::<Scratch>::default();
-    plan_of(rt, roots, &mut scratch, true)
+    let homeward = read && rt.inner.carrier.accelerators.count() > 0;
+    let known = {
+        let mut state = lock(rt);
+        let walk = state.next();
+        scratch.walk(roots, walk, homeward);
+        state.cache.peek(scratch.hash(), &scratch.words)
+    };
+    let plan = known.map_or_else(|| plan_of(rt, roots, &mut scratch, read), Ok)?;
+    let name = |&leaf: &u32| scratch.order[leaf as usize].name().map(String::from);
+    Ok((plan, scratch.leaves.iter().map(name).collect()))
 }
+
+/// A plan and what its inputs are called.
+type Named = (Arc<Compiled>, Vec<Option<String>>);
 
 fn check(rt: &Runtime, roots: &[&Array]) -> Result<(), ArrayError> {
     for a in roots {
@@ -157,8 +179,7 @@ fn plan_of(
     let homeward = read && rt.inner.carrier.accelerators.count() > 0;
     let hash = {
         let mut state = lock(rt);
-        state.walks += 1;
-        let walk = state.walks;
+        let walk = state.next();
         scratch.walk(roots, walk, homeward);
         let hash = scratch.hash();
         if scratch.avoided.is_empty()
@@ -193,6 +214,11 @@ impl Runtime {
     /// How an array is or would be computed: what fuses, what runs where, predicted and measured times.
     pub fn explain(&self, array: &Array) -> Result<Plan, Error> {
         Plan::of(self, array)
+    }
+
+    /// The same for several arrays that [`Runtime::eval_all`] computes in one plan, those that are in memory left out.
+    pub fn explain_all(&self, arrays: &[&Array]) -> Result<Plan, Error> {
+        Plan::of_all(self, arrays)
     }
 }
 

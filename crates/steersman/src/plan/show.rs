@@ -5,12 +5,12 @@ use crate::array::{Array, Shape};
 use crate::error::Error;
 use crate::runtime::Runtime;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
-use steersman_core::{Bytes, Places, Seconds};
+use steersman_core::expr::{Output, Step};
+use steersman_core::{Operand, Places, Workload};
 
-/// Stages that the text of a long plan shows, most of them from its start.
-const SHOWN: usize = 16;
+/// Ops of a stage that are named one by one.
+const NAMED: usize = 24;
 
 /// How an array is computed. Print it, or have it as JSON, DOT or SVG.
 ///
@@ -34,6 +34,8 @@ pub struct Plan {
     pub nodes: usize,
     /// Different expressions among them.
     pub expressions: usize,
+    /// What it starts from: `in0`, `in1`, ...
+    pub inputs: Vec<PlanInput>,
     /// What runs, in order.
     pub stages: Vec<PlanStage>,
     /// What is moved from one place to another, in order.
@@ -54,11 +56,26 @@ pub struct Plan {
     pub runs: u64,
 }
 
+/// An array that a plan starts from.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct PlanInput {
+    /// What its owner calls it; see [`Array::named`].
+    pub name: Option<String>,
+    /// Element type and shape.
+    pub what: String,
+    /// How much memory it takes.
+    pub bytes: usize,
+}
+
 /// One stage of a plan.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct PlanStage {
     /// What runs.
     pub workload: String,
+    /// The ops by name, in order; of a long group the first ones.
+    pub does: Vec<String>,
+    /// Element type and shape of each result.
+    pub gives: Vec<String>,
     /// Ops of the graph it does; 0 for a copy that only serves the next stage.
     pub ops: usize,
     /// Whether it is a fused group.
@@ -105,30 +122,63 @@ pub struct PlanTransfer {
 
 impl Plan {
     pub(super) fn of(rt: &Runtime, array: &Array) -> Result<Plan, Error> {
-        let result = format!("{} {}", array.dtype(), Shape(array.shape()));
-        match array.node.value.get() {
-            Some(value) => Ok(match &value.plan {
-                Some(plan) => Plan::new(rt, plan, result),
-                None => Plan {
-                    input_bytes: array.len() * array.dtype().size(),
-                    result,
-                    nodes: 1,
-                    expressions: 1,
-                    stages: Vec::new(),
-                    transfers: Vec::new(),
-                    notes: Vec::new(),
-                    peak_bytes: 0,
-                    device_peak_bytes: BTreeMap::new(),
-                    predicted_s: 0.0,
-                    measured_s: None,
-                    runs: 0,
-                },
-            }),
-            None => Ok(Plan::new(rt, &*super::planned(rt, &[array])?, result)),
+        let result = described(array);
+        match array.node.value.get().map(|value| &value.plan) {
+            Some(Some(plan)) => Ok(Plan::new(rt, plan, result, &[])),
+            Some(None) => Ok(Plan::nothing(result, array.len() * array.dtype().size())),
+            None => {
+                let (plan, names) = super::planned(rt, &[array], true)?;
+                Ok(Plan::new(rt, &plan, result, &names))
+            }
         }
     }
 
-    fn new(rt: &Runtime, plan: &Compiled, result: String) -> Plan {
+    pub(super) fn of_all(rt: &Runtime, arrays: &[&Array]) -> Result<Plan, Error> {
+        let result = arrays.iter().map(|a| described(a)).collect::<Vec<_>>().join(", ");
+        let due: Vec<&Array> = arrays.iter().copied().filter(|a| !a.is_ready()).collect();
+        if due.is_empty() {
+            let bytes = arrays.iter().map(|a| a.len() * a.dtype().size());
+            return Ok(Plan::nothing(result, bytes.sum()));
+        }
+        let (plan, names) = super::planned(rt, &due, false)?;
+        Ok(Plan::new(rt, &plan, result, &names))
+    }
+
+    /// For what is in memory.
+    fn nothing(result: String, input_bytes: usize) -> Plan {
+        Plan {
+            result,
+            nodes: 1,
+            expressions: 1,
+            inputs: Vec::new(),
+            stages: Vec::new(),
+            transfers: Vec::new(),
+            notes: Vec::new(),
+            peak_bytes: 0,
+            device_peak_bytes: BTreeMap::new(),
+            input_bytes,
+            predicted_s: 0.0,
+            measured_s: None,
+            runs: 0,
+        }
+    }
+
+    /// What people call `in0`, `s2` and so on: inputs by their names, unless a name would be taken for something else.
+    pub(super) fn called(&self, source: &str) -> String {
+        let number = source.strip_prefix("in").and_then(|n| n.parse::<usize>().ok());
+        let name = number.and_then(|n| self.inputs.get(n)?.name.as_deref());
+        let numbered = |name: &str| {
+            let rest = name.strip_prefix("in").or(name.strip_prefix('s')).or(name.strip_prefix('m'));
+            name == "n" || rest.is_some_and(|r| !r.is_empty() && r.bytes().all(|b| b.is_ascii_digit()))
+        };
+        match name {
+            Some(name) if numbered(name) => format!("{source}={name}"),
+            Some(name) => name.into(),
+            None => source.into(),
+        }
+    }
+
+    fn new(rt: &Runtime, plan: &Compiled, result: String, called: &[Option<String>]) -> Plan {
         let names = rt.engine().places();
         let stages: Vec<PlanStage> = (0..plan.stages.len()).map(|s| stage(plan, s, &names)).collect();
         let lists = plan.stages.iter().map(|s| &s.carries).chain([&plan.placed.homeward]);
@@ -136,13 +186,19 @@ impl Plan {
         let transfers: Vec<PlanTransfer> = each.map(|(s, i)| transfer(plan, s, i, &names)).collect();
         let predicted = stages.iter().map(|s| s.predicted_s).chain(transfers.iter().map(|t| t.predicted_s));
         let measured = stages.iter().map(|s| s.measured_s).chain(transfers.iter().map(|t| t.measured_s));
+        let inputs = plan.inputs.iter().enumerate().map(|(i, (what, bytes))| PlanInput {
+            name: called.get(i).cloned().flatten(),
+            what: what.clone(),
+            bytes: *bytes,
+        });
         Plan {
             result,
             nodes: plan.nodes,
             expressions: plan.expressions,
             peak_bytes: plan.peak,
             device_peak_bytes: plan.placed.peaks.iter().map(|&(p, n)| (names.name(p), n)).collect(),
-            input_bytes: plan.input_bytes,
+            input_bytes: plan.inputs.iter().map(|i| i.1).sum(),
+            inputs: inputs.collect(),
             predicted_s: plan.placed.lasts.unwrap_or_else(|| predicted.sum()),
             measured_s: plan.lasted().or_else(|| measured.sum()),
             runs: plan.runs.load(Relaxed),
@@ -157,6 +213,43 @@ impl Plan {
         // Plain data: there is no way for it to fail.
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
+}
+
+fn described(array: &Array) -> String {
+    format!("{} {}", array.dtype(), Shape(array.shape()))
+}
+
+/// Element type and shape, as workloads have them.
+fn gives(o: &Operand) -> String {
+    let dims: Vec<String> = o.dims.iter().map(usize::to_string).collect();
+    format!("{} {}", o.dtype, if dims.is_empty() { "1".into() } else { dims.join("x") })
+}
+
+/// The ops of a workload by name, the first ones.
+fn does(w: &Workload) -> Vec<String> {
+    let Some(expr) = w.expr() else { return vec![w.op().name().into()] };
+    let step = |s: &Step| match *s {
+        Step::Input(_) | Step::Scalar(..) => None,
+        Step::Unary(op, _) => Some(op.name().into()),
+        Step::Binary(op, ..) => Some(op.name().into()),
+        Step::Ternary(op, ..) => Some(op.name().into()),
+        Step::Cast(to, _) => Some(format!("to {to}")),
+        Step::Product(..) => Some("matmul".into()),
+        Step::Index(_) => Some("position".into()),
+        Step::Random { dist, .. } => Some(dist.name().into()),
+    };
+    let reduced = expr.outputs().iter().filter_map(|o| match o {
+        Output::Array(_) => None,
+        Output::Reduce { kind, .. } => Some(kind.name().to_string()),
+    });
+    let mut names: Vec<String> = expr.steps().iter().filter_map(step).collect();
+    if names.len() > NAMED {
+        let more = names.len() - NAMED;
+        names.truncate(NAMED);
+        names.push(format!("… {more} more"));
+    }
+    names.extend(reduced);
+    names
 }
 
 /// What people call a source of stage `s`.
@@ -177,6 +270,8 @@ fn stage(plan: &Compiled, s: usize, names: &Places) -> PlanStage {
     let stage: &Stage = &plan.stages[s];
     PlanStage {
         workload: stage.workload.named(names).to_string(),
+        does: does(&stage.workload),
+        gives: stage.workload.outputs().iter().map(gives).collect(),
         ops: stage.ops,
         fused: stage.workload.expr().is_some() && stage.ops > 1,
         place: names.name(stage.place),
@@ -205,85 +300,5 @@ fn transfer(plan: &Compiled, before: usize, index: usize, names: &Places) -> Pla
         beside_from: plan.placed.starts(before, index),
         predicted_s: c.predicted,
         measured_s: c.measured(),
-    }
-}
-
-impl fmt::Display for PlanTransfer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (bytes, expected) = (Bytes(self.bytes as u64), Seconds(self.predicted_s));
-        write!(f, "{} from {} to {}, {bytes}, {expected} expected", self.value, self.from, self.to)?;
-        match self.measured_s {
-            Some(measured) => write!(f, ", {} measured", Seconds(measured)),
-            None => Ok(()),
-        }?;
-        match self.beside_from {
-            Some(start) if start + 1 == self.before => write!(f, "; beside s{start}"),
-            Some(start) => write!(f, "; beside s{start} to s{}", self.before - 1),
-            None => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = |n: usize| Bytes(n as u64);
-        writeln!(
-            f,
-            "{}: {} nodes, {} expressions, {} stages; {} in, {} more at the peak",
-            self.result,
-            self.nodes,
-            self.expressions,
-            self.stages.len(),
-            bytes(self.input_bytes),
-            bytes(self.peak_bytes)
-        )?;
-        if self.stages.is_empty() && self.transfers.is_empty() {
-            return write!(f, "  nothing to compute: it is in memory");
-        }
-        for (device, &peak) in &self.device_peak_bytes {
-            writeln!(f, "  {device}: {} at the peak", bytes(peak))?;
-        }
-        for note in &self.notes {
-            writeln!(f, "  {note}")?;
-        }
-        let moves = |f: &mut fmt::Formatter<'_>, before: usize| {
-            let due = self.transfers.iter().filter(|t| t.before == before);
-            due.into_iter().try_for_each(|t| writeln!(f, "  move {t}"))
-        };
-        let hidden =
-            if self.stages.len() > SHOWN + SHOWN / 2 { SHOWN..self.stages.len() - SHOWN / 4 } else { 0..0 };
-        for (i, s) in self.stages.iter().enumerate() {
-            if hidden.contains(&i) {
-                if i == hidden.start {
-                    writeln!(f, "  ... {} more", hidden.len())?;
-                }
-                continue;
-            }
-            moves(f, i)?;
-            write!(f, "  s{i} {}", s.workload)?;
-            if !s.reads.is_empty() {
-                write!(f, " of {}", s.reads.join(" "))?;
-            }
-            let how = match (s.fused, s.in_place) {
-                (true, true) => format!("{} ops fused, in place", s.ops),
-                (true, false) => format!("{} ops fused", s.ops),
-                (false, true) => "in place".into(),
-                (false, false) => String::new(),
-            };
-            write!(f, "\n     {} on {}, {} expected", s.kernel, s.place, Seconds(s.predicted_s))?;
-            if let (Some(other), Some(instead)) = (s.instead, s.instead_s) {
-                write!(f, " ({other} {})", Seconds(instead))?;
-            }
-            if let Some(measured) = s.measured_s {
-                write!(f, ", {} measured", Seconds(measured))?;
-            }
-            writeln!(f, "{}{how}", if how.is_empty() { "" } else { "; " })?;
-        }
-        moves(f, self.stages.len())?;
-        write!(f, "  in all {} expected", Seconds(self.predicted_s))?;
-        if let Some(measured) = self.measured_s {
-            write!(f, ", {} measured", Seconds(measured))?;
-        }
-        Ok(())
     }
 }

@@ -149,8 +149,8 @@ pub(crate) struct Compiled {
     pub(super) placed: Placed,
     /// The most bytes of slots alive at once on the host, as the pool counts them.
     pub(super) peak: usize,
-    /// Bytes of the values it starts from.
-    pub(super) input_bytes: usize,
+    /// The values it starts from: element type and shape, and bytes.
+    pub(super) inputs: Vec<(String, usize)>,
     /// Nodes of the graph, and expressions once equal ones are one.
     pub(super) nodes: usize,
     pub(super) expressions: usize,

@@ -229,7 +229,7 @@ fn arrays_print_as_numpy_prints_them() {
     assert_eq!(show(&f(&rt, &[0.1], &[])), "0.1");
     assert_eq!(show(&f(&rt, &[1e-5, 1.0], &[2])), "[1.e-05 1.e+00]");
     assert_eq!(show(&f(&rt, &[f32::NAN, 1.0], &[2])), "[nan  1.]");
-    assert_eq!(show(&rt.from_slice(&[true, false], [2]).unwrap()), "[ true false]");
+    assert_eq!(show(&rt.from_slice(&[true, false], [2]).unwrap()), "[ True False]");
     assert_eq!(show(&rt.from_slice(&[1i32, -20, 300], [3]).unwrap()), "[  1 -20 300]");
     assert_eq!(show(&f(&rt, &[], &[0])), "[]");
     let long: Vec<i32> = (0..2000).collect();

@@ -2,6 +2,8 @@
 
 mod apply;
 mod basics;
+mod compose;
+mod display;
 mod errors;
 #[cfg(feature = "ndarray")]
 mod exchange;

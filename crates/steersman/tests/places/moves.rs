@@ -312,7 +312,7 @@ fn plans_show_what_is_moved_in_every_form() {
     for edge in ["in0 -> m0", "m0 -> s0", &format!("s{} -> m1", last - 1)] {
         assert!(dot.contains(edge), "{edge}: {dot}");
     }
-    assert!(plan.to_svg().contains("move in0"));
+    assert!(plan.to_svg().contains("move in0 · host → sim:0 · 4.10 kB"));
     let json: serde_json::Value = serde_json::from_str(&plan.to_json()).unwrap();
     assert_eq!(json["transfers"][0]["to"], "sim:0");
 }

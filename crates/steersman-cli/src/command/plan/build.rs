@@ -49,7 +49,7 @@ impl Program {
     pub fn inputs(&self, rt: &Runtime) -> Result<Vec<Option<Array>>, Wrong> {
         let made = |(i, s): (usize, &Statement)| match &s.make {
             Make::Input(dtype, dims) => {
-                let array = ordinary(rt, i, *dtype, dims);
+                let array = ordinary(rt, i, *dtype, dims).named(&s.name);
                 array.eval().map_err(|e| Wrong::Run(Some(s.line), Box::new(e)))?;
                 Ok(Some(array))
             }

@@ -1,0 +1,232 @@
+//! Random expressions, and what each of their steps gives alone.
+
+use crate::element::{distance, show};
+use crate::layout::Lie;
+use crate::memory::{Memory, Random};
+use crate::{FUSED, MAP};
+use std::sync::Arc;
+use steersman_core::expr::{Dist, Expr, Output, Step, Value};
+use steersman_core::{
+    Address, BinaryOp, DType, Io, Kernel, Op, Operand, Params, TernaryOp, UnaryOp, Workload,
+};
+use steersman_cpu::isa::Level;
+use steersman_cpu::random;
+
+/// Runs a kernel into memory of its own, checking that it writes nowhere else.
+pub fn run(kernel: &dyn Kernel, w: &Workload, p: Params, data: &[Memory], scalars: &[u64]) -> Vec<Memory> {
+    let mut outs: Vec<Memory> = w.outputs().iter().map(Memory::marked).collect();
+    let inputs: Vec<Address> = data.iter().map(Memory::address).collect();
+    let outputs: Vec<Address> = outs.iter_mut().map(|o| o.address_mut()).collect();
+    let io = Io { inputs: &inputs, output: outputs[0], more: &outputs[1..], scalars };
+    // SAFETY: memory was made for these operands.
+    unsafe { kernel.run(w, p, io) }.unwrap_or_else(|e| panic!("{} {p} on {w}: {e}", kernel.name()));
+    for (o, m) in w.outputs().iter().zip(&outs) {
+        assert!(!m.gaps_touched(o), "{} {p} on {w} wrote outside its output", kernel.name());
+    }
+    outs
+}
+
+/// Random operands for every input.
+pub fn inputs(w: &Workload, random: &mut Random) -> Vec<Memory> {
+    w.inputs().iter().map(|o| Memory::random(o, random)).collect()
+}
+
+pub fn contiguous(dtype: DType, dims: &[usize]) -> Operand {
+    Operand::new(dtype, dims).expect("a small operand")
+}
+
+/// The value of every step, in contiguous arrays, by element-wise kernels of this name.
+pub fn step_by_step(
+    w: &Workload,
+    kernel: &str,
+    level: Level,
+    data: &[Memory],
+    scalars: &[u64],
+) -> Vec<Memory> {
+    let expr = w.expr().expect("a fused group");
+    let dims = w.dims();
+    let mut values: Vec<Memory> = Vec::new();
+    for (i, step) in expr.steps().iter().enumerate() {
+        let dtype = expr.dtype_of(Value(i as u32));
+        let out = contiguous(dtype, dims);
+        let by_map = |op: Op| {
+            let args: Vec<Operand> = step.arguments().map(|v| contiguous(expr.dtype_of(v), dims)).collect();
+            let w = Workload::new(op, args).expect("builders check types");
+            let kernel = MAP.iter().find(|k| k.name() == kernel).expect("such a kernel");
+            let memory: Vec<Memory> = step.arguments().map(|v| values[v.index()].clone()).collect();
+            run(&**kernel, &w, Params::SERIAL, &memory, &[]).remove(0)
+        };
+        values.push(match *step {
+            Step::Unary(u, _) => by_map(Op::Unary(u)),
+            Step::Binary(b, ..) => by_map(Op::Binary(b)),
+            Step::Ternary(t, ..) => by_map(Op::Ternary(t)),
+            Step::Random { dist: Dist::Normal, key, .. } => {
+                let mut memory = Memory::marked(&out);
+                let (at, n, key) = (memory.address_mut(), out.elements(), scalars[key as usize]);
+                // SAFETY: memory was made for this operand.
+                unsafe {
+                    if dtype == DType::F32 {
+                        random::normal_f32(level, key, 0, std::slice::from_raw_parts_mut(at.as_mut_ptr(), n));
+                    } else {
+                        random::normal_f64(level, key, 0, std::slice::from_raw_parts_mut(at.as_mut_ptr(), n));
+                    }
+                }
+                memory
+            }
+            _ => alone(w, step, dtype, &values, data, scalars),
+        });
+    }
+    values
+}
+
+/// One step by the scalar reference, as a group of its own.
+pub fn alone(
+    w: &Workload,
+    step: &Step,
+    dtype: DType,
+    values: &[Memory],
+    data: &[Memory],
+    scalars: &[u64],
+) -> Memory {
+    let expr = w.expr().expect("a fused group");
+    let of: Vec<Value> = step.arguments().collect();
+    let (types, memory, operands): (Vec<DType>, Vec<Memory>, Vec<Operand>) = match *step {
+        Step::Input(k) => {
+            let k = k as usize;
+            (vec![dtype], vec![data[k].clone()], vec![w.inputs()[k].clone()])
+        }
+        _ => (
+            of.iter().map(|v| expr.dtype_of(*v)).collect(),
+            of.iter().map(|v| values[v.index()].clone()).collect(),
+            of.iter().map(|v| contiguous(expr.dtype_of(*v), w.dims())).collect(),
+        ),
+    };
+    let mut b = Expr::builder(types);
+    let v = match *step {
+        Step::Input(_) => b.input(0),
+        Step::Scalar(k, d) => b.scalar(k, d),
+        Step::Cast(to, _) => b.input(0).and_then(|x| b.cast(to, x)),
+        Step::Index(d) => b.index(d),
+        Step::Random { dist, dtype, key } => b.random(dist, dtype, key),
+        _ => unreachable!("element-wise ops have kernels of their own"),
+    };
+    b.output(v.expect("it was checked before")).expect("a value");
+    let one = Workload::fused(&Arc::new(b.finish().expect("an output")), w.dims(), operands);
+    run(&*FUSED[0], &one.expect("the same shapes"), Params::SERIAL, &memory, scalars).remove(0)
+}
+
+/// A random expression, deep and with values used more than once. `exact` leaves out what instruction sets may
+/// round differently.
+pub fn expression(random: &mut Random, exact: bool, most: usize) -> Expr {
+    let any = |random: &mut Random| DType::ALL[random.below(DType::ALL.len())];
+    let types: Vec<DType> = (0..1 + random.below(3)).map(|_| any(random)).collect();
+    let mut b = Expr::builder(types.clone());
+    let mut values: Vec<Value> = (0..types.len()).map(|k| b.input(k as u16).expect("declared")).collect();
+    for i in 0..random.below(3) as u16 {
+        values.push(b.scalar(i, any(random)).expect("a new scalar"));
+    }
+    for _ in 0..1 + random.below(most) {
+        let pick = |random: &mut Random, values: &[Value]| {
+            // Mostly recent ones, so that chains grow.
+            let from = if random.below(3) > 0 { values.len().saturating_sub(3) } else { 0 };
+            values[from + random.below(values.len() - from)]
+        };
+        let (x, y, z) = (pick(random, &values), pick(random, &values), pick(random, &values));
+        let d = b.dtype_of(x).expect("a value");
+        let same = |v: Value, b: &mut steersman_core::expr::Builder| {
+            if b.dtype_of(v) == Ok(d) { Ok(v) } else { b.cast(d, v) }
+        };
+        let unary = UnaryOp::ALL[random.below(UnaryOp::ALL.len())];
+        let binary = BinaryOp::ALL[random.below(BinaryOp::ALL.len())];
+        let ternary = TernaryOp::ALL[random.below(TernaryOp::ALL.len())];
+        let fine = |op: Op| !exact || inexact(op, d).is_none();
+        let made = match random.below(12) {
+            0 => b.cast(any(random), x),
+            1 if !exact && random.below(4) == 0 => b.random(Dist::Normal, DType::F32, 9),
+            1 => b.random(Dist::Uniform, if random.below(2) == 0 { DType::F32 } else { DType::F64 }, 9),
+            2 => b.index(any(random)),
+            3..5 if fine(Op::Unary(unary)) => b.unary(unary, x),
+            5..10 if fine(Op::Binary(binary)) => same(y, &mut b).and_then(|y| b.binary(binary, x, y)),
+            10 if fine(Op::Ternary(ternary)) => {
+                let (y, z) = (same(y, &mut b), same(z, &mut b));
+                y.and_then(|y| {
+                    let first = if ternary == TernaryOp::Where { b.cast(DType::Bool, z?)? } else { z? };
+                    b.ternary(ternary, first, x, y)
+                })
+            }
+            _ => continue,
+        };
+        // What a type does not take is left out.
+        values.extend(made);
+    }
+    let last = *values.last().expect("inputs at least");
+    b.output(last).expect("a value");
+    for _ in 0..random.below(3) {
+        b.output(values[random.below(values.len())]).expect("a value");
+    }
+    b.finish().expect("an output")
+}
+
+/// Whether instruction sets may round this differently.
+pub fn inexact(op: Op, d: DType) -> Option<()> {
+    let name = op.name();
+    let exact = [
+        "neg", "abs", "sign", "sqrt", "recip", "relu", "floor", "ceil", "round", "trunc", "not", "add",
+        "sub", "mul", "div", "rem", "min", "max", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor",
+        "where", "clamp",
+    ];
+    (d.is_float() && !exact.contains(&name)).then_some(())
+}
+
+pub fn scalars(random: &mut Random, expr: &Expr) -> Vec<u64> {
+    let bits = |d: &Option<DType>, random: &mut Random| match d {
+        Some(d) => {
+            let one = contiguous(*d, &[]);
+            Memory::random(&one, random).element(&one, 0)
+        }
+        None => random.next(),
+    };
+    expr.scalars().iter().map(|d| bits(d, random)).collect()
+}
+
+/// The workload of an expression on operands that lie as they like.
+pub fn workload(expr: Expr, dims: &[usize], lies: &[Lie]) -> Workload {
+    let expr = Arc::new(expr);
+    let operands = expr.inputs().iter().enumerate().map(|(k, &d)| lies[k].operand(d, dims, true));
+    let mut w = Workload::fused(&expr, dims, operands).expect("operands of this shape");
+    for o in 0..w.outputs().len() {
+        if matches!(expr.outputs()[o], Output::Array(_)) {
+            let own = lies[3 + o % 2].operand(w.outputs()[o].dtype, dims, false);
+            w = w.with_nth_output(o, own).expect("the same shape");
+        }
+    }
+    w
+}
+
+/// Whether every fused kernel's arrays are, to the bit, what element-wise kernels of its own kind give.
+pub fn agree(w: &Workload, data: &[Memory], scalars: &[u64]) -> Result<(), String> {
+    let expr = w.expr().expect("a fused group");
+    for kernel in FUSED.iter().filter(|k| k.supports(w).is_ok()) {
+        let isa = kernel.name().trim_start_matches("cpu/fused-");
+        let level = Level::present().find(|l| l.name() == isa).unwrap_or(Level::Baseline);
+        let values = step_by_step(w, &format!("cpu/map-{isa}"), level, data, scalars);
+        for p in kernel.params(w) {
+            let outs = run(&**kernel, w, p, data, scalars);
+            for ((o, out), got) in w.outputs().iter().zip(expr.outputs()).zip(&outs) {
+                let Output::Array(v) = *out else { continue };
+                let own = contiguous(expr.dtype_of(v), w.dims());
+                let want = values[v.index()].elements(&own);
+                for (i, (e, g)) in want.zip(got.elements(o)).enumerate() {
+                    if distance(o.dtype, e, g) > 0.0 {
+                        let (g, e) = (show(o.dtype, g), show(o.dtype, e));
+                        return Err(format!(
+                            "{} {p} on {w} of {expr}: element {i} is {g}, not {e}",
+                            kernel.name()
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
