@@ -19,7 +19,7 @@ pub struct Calibrate {
     pub quick: bool,
     /// Forget what was known of this machine first.
     pub refresh: bool,
-    /// Time it may take; otherwise 13.3 s, or 2.2 s if quick.
+    /// Time it may take; otherwise 13.3 s, and 8 more for each device that outruns the host, or 2.2 s if quick.
     pub budget: Option<Duration>,
 }
 
@@ -54,6 +54,9 @@ pub struct CalibrationReport {
 /// Budgets that leave room for start-up within 15 s and 3 s.
 const FULL: Duration = Duration::from_millis(13_300);
 const QUICK: Duration = Duration::from_millis(2_200);
+/// Time for each device that moves bytes quicker than the host: its kernels take long to compile, and much depends on
+/// them. (With 3 s for all that was to be learned of an H200 its 5 ms for a product of 4096 were thought to be 79.)
+const EACH_DEVICE: Duration = Duration::from_secs(8);
 /// Samples needed before a calibration counts as one, however it ended.
 const ENOUGH_SAMPLES: usize = 300;
 
@@ -76,6 +79,25 @@ const SEARCHED: [(&str, f64); 13] = [
     ("sum f32 300000", 1.0),
     ("sum f32 1000x300 axis=1", 1.0),
     ("transpose f32 600x500", 1.0),
+];
+
+/// Bytes per second that it has to move at least, since the host may not have been probed yet.
+const HOST_AT_LEAST: f64 = 100e9;
+
+/// What such a device is there for, beyond what is measured on the host.
+const LARGE: [&str; 12] = [
+    "matmul f32 1000x1000 1000x1000",
+    "matmul f32 2000x2000 2000x2000",
+    "matmul f32 4000x4000 4000x4000",
+    "matmul f32 4000x300 300x4000",
+    "matmul f64 1000x1000 1000x1000",
+    "add f32 30000000 30000000",
+    "exp f32 30000000",
+    "add f64 20000000 20000000",
+    "sum f32 60000000",
+    "sum f32 6000x5000 axis=0",
+    "sum f32 6000x5000 axis=1",
+    "transpose f32 6000x5000",
 ];
 
 /// Share of the measuring that the host has beside all other devices: most programs have their data there, and its
@@ -125,13 +147,28 @@ impl Calibrator {
         all.filter(there).map(Place::Device).collect()
     }
 
+    /// Whether a device was seen to move bytes quicker than the host does.
+    fn outruns_host(&self, place: Place) -> bool {
+        let devices = self.engine.devices();
+        let best = |device: DeviceId| {
+            let level = devices.get(device.0 as usize).and_then(|d| d.machine.levels.last());
+            level.into_iter().flat_map(|l| &l.copy).copied().fold(0.0, f64::max)
+        };
+        let Place::Device(device) = place else { return false };
+        best(device) > best(self.device).max(HOST_AT_LEAST)
+    }
+
     pub(crate) fn run(
         &self,
         how: &Calibrate,
         progress: &mut dyn FnMut(&Step) -> ControlFlow<()>,
     ) -> CalibrationReport {
         let started = Instant::now();
-        let budget = how.budget.unwrap_or(if how.quick { QUICK } else { FULL });
+        let away = self.away();
+        let quicker = away.iter().filter(|p| self.outruns_host(**p)).count();
+        let extra =
+            if how.quick || how.budget.is_some() { Duration::ZERO } else { EACH_DEVICE * quicker as u32 };
+        let budget = how.budget.unwrap_or(if how.quick { QUICK } else { FULL }) + extra;
         let mut broken = false;
         let mut tell = |phase: String, broken: &mut bool| {
             let used = started.elapsed();
@@ -155,7 +192,6 @@ impl Calibrator {
             self.engine.set_machine(self.device, machine);
             self.probed.store(true, Ordering::Release);
         }
-        let away = self.away();
         let mut elsewhere = Vec::new();
         for &place in &away {
             let name = self.engine.places().name(place);
@@ -177,7 +213,11 @@ impl Calibrator {
                 let all = self.engine.estimates(&w.workload);
                 all.iter().any(|c| !c.is_moved() && c.estimate.mean.0 < LONGEST)
             };
-            elsewhere.extend(plan::workloads(how.quick).iter().map(there).filter(quick));
+            let large = LARGE.iter().filter(|_| !how.quick).filter_map(|text| text.parse().ok());
+            let mut wanted: Vec<Wanted> =
+                large.map(|workload| Wanted { workload, importance: 60.0 }).collect();
+            wanted.extend(plan::workloads(how.quick));
+            elsewhere.extend(wanted.iter().map(there).filter(quick));
         }
         let mut measure = |workloads: Vec<Wanted>, budget: Duration| {
             let calibration = Calibration { budget, ..Calibration::default() };
@@ -190,7 +230,8 @@ impl Calibrator {
             })
         };
         let left = || budget.saturating_sub(started.elapsed());
-        let host = if away.is_empty() { left() } else { left().mul_f64(HOST) };
+        let host = left().saturating_sub(extra.mul_f64(1.0 - SEARCH));
+        let host = if away.is_empty() { host } else { host.mul_f64(HOST) };
         let mut report = measure(plan::workloads(how.quick), host);
         if !report.interrupted && !elsewhere.is_empty() {
             report += measure(elsewhere, left());

@@ -26,9 +26,7 @@ pub(super) fn unary(op: UnaryOp, d: DType, x: &str, wanted: &mut Wanted) -> Opti
             Some(match op {
                 UnaryOp::Neg => format!("negated({x})"),
                 UnaryOp::Abs => format!("magnitude({x})"),
-                UnaryOp::Sqrt => format!("sqrt({x})"),
-                UnaryOp::Rsqrt => format!("(1.0 / sqrt({x}))"),
-                UnaryOp::Recip => format!("(1.0 / {x})"),
+                UnaryOp::Recip => format!("f_div(1.0, {x})"),
                 UnaryOp::Round => format!("round({x})"),
                 UnaryOp::Trunc => format!("trunc({x})"),
                 UnaryOp::Not => return None,
@@ -86,7 +84,8 @@ pub(super) fn binary(op: BinaryOp, d: DType, a: &str, b: &str, wanted: &mut Want
         DType::F32 | DType::F16 | DType::BF16 => {
             wanted.add(Library::Bits);
             Some(match op {
-                Add | Sub | Mul | Div => plain(),
+                Add | Sub | Mul => plain(),
+                Div => format!("f_div({a}, {b})"),
                 Rem | Pow | Atan2 | Min | Max => {
                     match op {
                         Rem => wanted.add(Library::Rem),

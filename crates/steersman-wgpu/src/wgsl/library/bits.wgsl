@@ -37,3 +37,27 @@ fn f_nonzero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }
 // Comparing by order: a subnormal is not zero.
 fn f_floor(x: f32) -> f32 { let t = trunc(x); return select(t, t - 1.0, f_lt(x, t)); }
 fn f_ceil(x: f32) -> f32 { let t = trunc(x); return select(t, t + 1.0, f_lt(t, x)); }
+// Roots and quotients, also where reciprocals of hardware give up: operands below the least normal number, which are
+// taken apart by bits (m is the value times 2^149), and divisors whose reciprocal is below it.
+fn is_subnormal(x: f32) -> bool { return ((bitcast<u32>(x) & 0x7fffffffu) - 1u) < 0x7fffffu; }
+fn subnormal_steps(x: f32) -> f32 { return f32(bitcast<u32>(x) & 0x7fffffu); }
+fn f_sqrt(x: f32) -> f32 {
+    if (!is_subnormal(x)) { return sqrt(x); }
+    if (below_zero(x)) { return nan(); }
+    return sqrt(subnormal_steps(x) * 0.5) * 5.293955920339377e-23;
+}
+fn f_rsqrt(x: f32) -> f32 {
+    if (!is_subnormal(x)) { return 1.0 / sqrt(x); }
+    if (below_zero(x)) { return nan(); }
+    return 1.8889465931478581e22 / sqrt(subnormal_steps(x) * 0.5);
+}
+fn f_div(a: f32, b: f32) -> f32 {
+    if (is_subnormal(b)) {
+        let steps = flip(subnormal_steps(b), b);
+        if (is_subnormal(a)) { return flip(subnormal_steps(a), a) / steps; }
+        return (a * 37778931862957161709568.0) / steps * 18889465931478580854784.0;
+    }
+    let large = magnitude(b);
+    if (large > 8.507059173023462e37 && !is_inf(b)) { return (a * 0.25) / (b * 0.25); }
+    return a / b;
+}

@@ -46,7 +46,7 @@ fn f_pow(x: f32, y: f32) -> f32 {
     let a = magnitude(x);
     let ay = magnitude(y);
     // Integers from 2^24 on are all even.
-    let whole = ay >= 16777216.0 || trunc(y) == y;
+    let whole = ay >= 16777216.0 || f_eq(trunc(y), y);
     let odd = whole && ay < 16777216.0 && (i32(ay) & 1) == 1;
     var r = 0.0;
     if (is_inf(y)) {
