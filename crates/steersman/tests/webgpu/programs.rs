@@ -92,7 +92,7 @@ fn a_choice_counts_the_way_to_the_adapter_and_shows_it() {
 #[test]
 fn a_knob_says_which_adapters_take_part_and_the_log_says_which_do_not() {
     let Some(gpu) = crate::adapter(Default::default()) else { return };
-    let none = runtime(&[("webgpu.adapters", "no such adapter*")]);
+    let none = runtime(&[("webgpu.adapters", "nosuch*")]);
     assert_eq!(none.engine().devices().len(), 1);
     let noted = |rt: &Runtime, what: &str| {
         rt.log().entries().iter().any(|e| e.note.as_deref().is_some_and(|n| n.contains(what)))
