@@ -2,9 +2,11 @@
 
 #[expect(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
 mod conformance;
+#[path = "conformance/conv.rs"]
+mod definition;
 
-use conformance::conv::{SHAPES, check, odd_numbers, operands};
 use conformance::lie;
+use definition::{SHAPES, check, odd_numbers, operands};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 use steersman_core::{DType, DeviceId, Kernel, Op, Operand, Workload};

@@ -3,10 +3,12 @@
 #[path = "../../steersman-cpu/tests/conformance/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with the CPU's tests")]
 mod conformance;
+#[path = "../../steersman-cpu/tests/conformance/conv.rs"]
+mod definition;
 mod hosted;
 
-use conformance::conv::{SHAPES, check, odd_numbers, operands};
 use conformance::lie;
+use definition::{SHAPES, check, odd_numbers, operands};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 use steersman_core::{DType, Kernel, Op, Operand, Workload};

@@ -1,6 +1,6 @@
 //! Convolutions by their definition.
 
-use super::{Memory, Random, run, value};
+use crate::conformance::{Memory, Random, run, value};
 use std::sync::Arc;
 use steersman_core::{DType, Kernel, Op, Operand, Params, Workload, rounded_to_odd};
 

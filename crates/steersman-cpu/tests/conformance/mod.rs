@@ -5,7 +5,6 @@
 //! whose name ends in `-scalar`: bit for bit where the kernel says it is exact, else within the units in
 //! the last place that the caller allows. What lies between the elements of an output must stay untouched.
 
-pub mod conv;
 mod element;
 mod layout;
 mod memory;
