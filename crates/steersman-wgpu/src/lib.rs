@@ -35,10 +35,12 @@
 //! | reductions | `reduce-each`, `reduce-tree`, `reduce-subgroup`, `reduce-two-pass` |
 //! | copy, transpose | `copy`, `copy-vec4`, `transpose-tiled` |
 //! | matrix products | `matmul-naive`, `-tiled`, `-blocked`, `-vec4`, `-rows` |
+//! | convolutions | `conv-direct`, `conv-tiled` |
 //! | fused groups | `fused`, `fused-vec4`; with reductions `fused-each`, `-tree`, `-subgroup`, `-two-pass` |
 //!
-//! Their `variant` is the workgroup's size, elements each invocation does, or a tile's side, of those the adapter
-//! takes. A run that had to compile says [`Ran::Cold`](steersman_core::Ran): it is no measurement.
+//! Their `variant` is a point in a space of workgroup sizes, elements each invocation does and tiles, of those the
+//! adapter takes: `space` lists them, `params` is the one that won on work of about that size. A run that had to
+//! compile says [`Ran::Cold`](steersman_core::Ran): it is no measurement.
 //!
 //! # Numbers
 //!

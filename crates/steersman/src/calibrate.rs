@@ -60,8 +60,8 @@ const EACH_DEVICE: Duration = Duration::from_secs(8);
 /// Samples needed before a calibration counts as one, however it ended.
 const ENOUGH_SAMPLES: usize = 300;
 
-/// Share of the time that looking for parameters of a device's kernels may take, all devices together.
-const SEARCH: f64 = 0.15;
+/// Share of a device's time that looking for parameters of its kernels may take.
+const SEARCH: f64 = 0.6;
 
 /// What parameters are searched on, and how much of the time each is worth: products gain most and have most to
 /// try. Those too large for a device's speed are passed over.
@@ -100,10 +100,10 @@ const LARGE: [&str; 12] = [
     "transpose f32 6000x5000",
 ];
 
-/// Share of the measuring that the host has beside all other devices: most programs have their data there, and its
-/// kernels differ more. (With all in one list a software adapter took two thirds of the time, and the regret on the
-/// host went from 1% to 5%.)
-const HOST: f64 = 0.9;
+/// Share of the time that the host has beside all other devices: most programs have their data there, and its kernels
+/// differ more. It comes first, before drivers have anything to do in the background. (With all in one list a software
+/// adapter took two thirds of the time, and the regret on the host went from 1% to 5%.)
+const HOST: f64 = 0.7;
 
 /// Work that takes a device longer than this (seconds) is not what anybody has it for.
 const LONGEST: f64 = 30e-3;
@@ -192,20 +192,24 @@ impl Calibrator {
             self.engine.set_machine(self.device, machine);
             self.probed.store(true, Ordering::Release);
         }
-        let mut elsewhere = Vec::new();
-        for &place in &away {
+        let left = || budget.saturating_sub(started.elapsed());
+        let host = left().saturating_sub(extra);
+        let host = if away.is_empty() { host } else { host.mul_f64(HOST) };
+        let mut report =
+            self.measure(plan::workloads(how.quick), host, &mut |phase| tell(phase, &mut broken));
+        for (i, &place) in away.iter().enumerate() {
+            if report.interrupted {
+                break;
+            }
             let name = self.engine.places().name(place);
             tell(format!("timing the way to {name}"), &mut broken);
             self.carrier.probe_link(place);
+            let share = left() / (away.len() - i) as u32;
+            let begun = Instant::now();
             if !how.quick {
-                let parsed = SEARCHED.iter().filter_map(|(text, share)| Some((text.parse().ok()?, *share)));
-                let searched: Vec<Wanted> =
-                    parsed.map(|(w, importance)| Wanted { workload: at(&w, place), importance }).collect();
-                let share = budget.mul_f64(SEARCH / away.len() as f64);
-                tune::settle(&self.engine, self, &searched, share, &mut |w| {
-                    tell(format!("searching parameters on {name} for {}", at(w, Place::Host)), &mut broken)
+                self.search(place, share.mul_f64(SEARCH), &mut |w| {
+                    tell(format!("searching parameters on {name} for {w}"), &mut broken)
                 });
-                self.probed.store(true, Ordering::Release);
             }
             // The same work with everything there: what its kernels take, without the way.
             let there = |w: &Wanted| Wanted { workload: at(&w.workload, place), ..w.clone() };
@@ -217,24 +221,9 @@ impl Calibrator {
             let mut wanted: Vec<Wanted> =
                 large.map(|workload| Wanted { workload, importance: 60.0 }).collect();
             wanted.extend(plan::workloads(how.quick));
-            elsewhere.extend(wanted.iter().map(there).filter(quick));
-        }
-        let mut measure = |workloads: Vec<Wanted>, budget: Duration| {
-            let calibration = Calibration { budget, ..Calibration::default() };
-            tune::calibrate(&self.engine, self, workloads, &calibration, &mut |p| match tell(
-                format!("measuring {}", p.workload),
-                &mut broken,
-            ) {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            })
-        };
-        let left = || budget.saturating_sub(started.elapsed());
-        let host = left().saturating_sub(extra.mul_f64(1.0 - SEARCH));
-        let host = if away.is_empty() { host } else { host.mul_f64(HOST) };
-        let mut report = measure(plan::workloads(how.quick), host);
-        if !report.interrupted && !elsewhere.is_empty() {
-            report += measure(elsewhere, left());
+            let workloads = wanted.iter().map(there).filter(quick).collect();
+            let rest = share.saturating_sub(begun.elapsed());
+            report += self.measure(workloads, rest, &mut |phase| tell(phase, &mut broken));
         }
         if report.samples >= ENOUGH_SAMPLES {
             self.calibrated.store(true, Ordering::Release);
@@ -248,6 +237,33 @@ impl Calibrator {
             skipped: report.skipped,
             interrupted: report.interrupted,
         }
+    }
+}
+
+impl Calibrator {
+    fn measure(
+        &self,
+        workloads: Vec<Wanted>,
+        budget: Duration,
+        tell: &mut dyn FnMut(String) -> bool,
+    ) -> tune::Report {
+        let calibration = Calibration { budget, ..Calibration::default() };
+        tune::calibrate(&self.engine, self, workloads, &calibration, &mut |p| match tell(format!(
+            "measuring {}",
+            p.workload
+        )) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })
+    }
+
+    /// Searches the parameters of a device's kernels.
+    fn search(&self, place: Place, budget: Duration, tell: &mut dyn FnMut(&Workload) -> bool) {
+        let parsed = SEARCHED.iter().filter_map(|(text, share)| Some((text.parse().ok()?, *share)));
+        let searched: Vec<Wanted> =
+            parsed.map(|(w, importance)| Wanted { workload: at(&w, place), importance }).collect();
+        tune::settle(&self.engine, self, &searched, budget, &mut |w| tell(&at(w, Place::Host)));
+        self.probed.store(true, Ordering::Release);
     }
 }
 

@@ -130,7 +130,7 @@ pub static TABLE: &[KnobInfo] = &[
     knob!(webgpu_software, "webgpu.software", "STEERSMAN_WEBGPU_SOFTWARE", Bool, "true",
         "also use adapters that are software on this CPU"),
     knob!(webgpu_adapters, "webgpu.adapters", "STEERSMAN_WEBGPU_ADAPTERS", Kernels, "none",
-        "adapters to use, by name; none: all there are"),
+        "adapters to use, as `nvidia*`; none: all there are"),
     knob!(webgpu_memory_limit, "webgpu.memory_limit", "STEERSMAN_WEBGPU_MEMORY_LIMIT", OptionalSize, "none",
         "most memory to take of each WebGPU adapter; none: what it allows"),
     knob!(disable, "disable", "STEERSMAN_DISABLE", Kernels, "none",

@@ -88,3 +88,17 @@ fn a_choice_counts_the_way_to_the_adapter_and_shows_it() {
     assert!(moved.into_iter().all(|c| c.moved.0 == 12_000 && c.estimate.moves.0 > 0.0));
     assert_eq!(rt.engine().place_of(explained.decision.variant().kernel), Some(Place::Host));
 }
+
+#[test]
+fn a_knob_says_which_adapters_take_part_and_the_log_says_which_do_not() {
+    let Some(gpu) = crate::adapter(Default::default()) else { return };
+    let none = runtime(&[("webgpu.adapters", "nosuch*")]);
+    assert_eq!(none.engine().devices().len(), 1);
+    let noted = |rt: &Runtime, what: &str| {
+        rt.log().entries().iter().any(|e| e.note.as_deref().is_some_and(|n| n.contains(what)))
+    };
+    assert!(noted(&none, "not among webgpu.adapters"));
+    let first: String = gpu.identity().part.chars().take(4).collect();
+    let some = runtime(&[("webgpu.adapters", &format!("nobody,{}*", first.to_uppercase()))]);
+    assert!(some.engine().devices().len() > 1);
+}
