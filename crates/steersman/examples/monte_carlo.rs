@@ -20,7 +20,7 @@ fn price(rt: &Runtime, paths: usize, steps: usize, seed: Seed) -> Array {
     let mut value = rt.full([paths], START as f32);
     for t in 0..steps {
         let normal = rt.normal([paths], seed.nth(t as u64));
-        value = value * (normal * spread + drift).exp();
+        value *= (normal * spread + drift).exp();
     }
     (value - STRIKE).maximum(0.0).mean(..) * (-DRIFT * steps as f64 * STEP).exp()
 }
