@@ -7,7 +7,7 @@
 //! | equal subexpressions once | `graph` |
 //! | views become strides; element-wise chains and the reductions behind them become groups | `layout`, `group`, `time`, `join`, `keep` |
 //! | groups become one fused workload (`express`) or one workload per op, as the engine's estimates say (`guess`); matrix products with what follows them likewise (`epilogue`) | `lower`, `operand`, `fuse` |
-//! | where each stage runs, and what is carried for it; what of that goes on beside other stages | `place`, `overlap` |
+//! | where each stage runs, and what is carried for it; what of that goes on beside other stages | `place`, `given`, `overlap` |
 //! | memory by last use, in place where nobody else looks, the peak known before anything runs | `memory` |
 //! | run, measure, hand values to nodes | `run`, `away`, `mover` |
 //! | compute again what was lost with a device | `recipe` |
@@ -21,6 +21,7 @@ mod collect;
 mod epilogue;
 mod express;
 mod fuse;
+mod given;
 mod graph;
 mod group;
 mod guess;

@@ -7,16 +7,16 @@
 
 use super::away;
 use super::collect::Scratch;
+use super::given::{Choices, Leaves};
 use super::stage::{Base, Carry, Keep, Placed, Stage};
 use super::{memory, overlap};
-use crate::array::Shape;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
 use steersman_core::place::{Graph, Links, MAX_PLACES, NodeId, PlaceError};
-use steersman_core::{Bytes, Place, Seconds, Workload};
+use steersman_core::{Bytes, Place, Seconds};
 
 /// Gives every stage its place, what is carried for it, and its slots memory. Returns the peak on the host too.
 pub(super) fn assign(
@@ -115,73 +115,6 @@ fn overlap_where_it_fits(rt: &Runtime, stages: &mut Vec<Stage>, slots: &[usize],
     if over || short_of(rt, stages, slots, placed).is_some() {
         overlap::undo(stages, placed, &arranged);
     }
-}
-
-/// Where the leaves of a graph are, and how many bytes moving one takes.
-struct Leaves(Vec<(SmallVec<[Place; 2]>, usize)>);
-
-impl Leaves {
-    fn of(rt: &Runtime, scratch: &Scratch, places: &[Place]) -> Result<Leaves, Error> {
-        let leaf = |&at: &u32| {
-            let node = &scratch.order[at as usize].node;
-            let Some(value) = node.value.get() else { return Ok((smallvec::smallvec![Place::Host], 0)) };
-            let held = value.buffer.places();
-            let gone = |p: &Place| matches!(p, Place::Device(id) if rt.engine().guard().lost(*id).is_some());
-            let left: SmallVec<[Place; 2]> = held.iter().copied().filter(|p| !gone(p)).collect();
-            if left.is_empty() {
-                let Place::Device(id) = held[0] else { unreachable!("the host is never lost") };
-                return Err(Error::Lost {
-                    what: format!("{} {}", node.dtype, Shape(&node.dims)),
-                    place: rt.engine().places().name(held[0]),
-                    why: rt.engine().guard().lost(id).unwrap_or_default(),
-                });
-            }
-            // A place that takes no part in this plan still holds what it holds.
-            let known: SmallVec<[Place; 2]> = left.iter().copied().filter(|p| places.contains(p)).collect();
-            Ok((if known.is_empty() { left } else { known }, value.buffer.bytes()))
-        };
-        scratch.leaves.iter().map(leaf).collect::<Result<_, _>>().map(Leaves)
-    }
-
-    fn held(&self, n: u32) -> &[Place] {
-        &self.0[n as usize].0
-    }
-
-    fn bytes(&self, n: u32) -> usize {
-        self.0[n as usize].1
-    }
-}
-
-/// The best kernel of each stage at each place, with what it is expected to take.
-struct Choices(Vec<HashMap<Place, Choice>>);
-
-struct Choice {
-    workload: Workload,
-    kernel: u16,
-    mean: f64,
-    cautious: f64,
-}
-
-impl Choices {
-    fn of(rt: &Runtime, stages: &[Stage], places: &[Place]) -> Choices {
-        let at = |stage: &Stage, place: Place| {
-            let workload = localised(stage, place);
-            let best = rt.engine().best_at(&workload, place)?;
-            let (kernel, mean) = (best.variant.kernel, best.estimate.mean.0);
-            Some((place, Choice { workload, kernel, mean, cautious: best.estimate.cautious().0 }))
-        };
-        Choices(stages.iter().map(|s| places.iter().filter_map(|&p| at(s, p)).collect()).collect())
-    }
-}
-
-/// A stage's workload with its operands at one place; numbers stay on the host, which passes them along.
-fn localised(stage: &Stage, place: Place) -> Workload {
-    let mut w = stage.workload.clone().with_output_at(place);
-    for (i, source) in stage.inputs.iter().enumerate() {
-        let place = if matches!(source.base, Base::Scalar(_)) { Place::Host } else { place };
-        w = w.with_input_at(i, place);
-    }
-    w
 }
 
 struct Problem<'a> {
