@@ -4,6 +4,7 @@
 //! step takes the one whose likely winners are least certain for the time it costs, times its candidates
 //! in turns and learns the medians. Interrupted at any point, everything learned so far stays.
 
+mod again;
 mod checks;
 mod search;
 mod settle;
@@ -20,6 +21,7 @@ use crate::engine::Engine;
 use crate::guard::Offence;
 use crate::measure::{Contest, Rig, UNMOVED};
 use crate::workload::Workload;
+use again::Again;
 use checks::Checks;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -107,6 +109,9 @@ const PATIENCE: f64 = 0.3;
 /// Share of the budget that checks of kernels that only take large workloads may go on after it.
 const LAST_CHECKS: f64 = 0.03;
 
+/// Share of the budget for second looks at what is doubted.
+const SECOND_LOOKS: f64 = 0.06;
+
 /// Workloads looked at to find the next: enough to find a good one, few enough to cost nothing.
 const LOOK: usize = 24;
 
@@ -125,7 +130,9 @@ pub fn calibrate(
     let mut cursor = 0;
     // What was only timed on one thread, in a disturbed spell, and how long such spells have lasted.
     let (mut half_done, mut disturbed) = (Vec::new(), Duration::ZERO);
-    while !(pending.is_empty() && half_done.is_empty()) && started.elapsed() < how.budget {
+    let mut again = Again::default();
+    let first_looks = how.budget.mul_f64(1.0 - SECOND_LOOKS);
+    while !(pending.is_empty() && half_done.is_empty()) && started.elapsed() < first_looks {
         if pending.is_empty() {
             pending.append(&mut half_done);
         }
@@ -159,11 +166,12 @@ pub fn calibrate(
         }
         let unchecked = checks.due(&w, &contenders);
         match watchdog.contest(rig, contenders, unchecked, how.contest.clone(), how.timeout) {
-            Timed::Done { series, wrong } => {
+            Timed::Done { mut series, wrong } => {
                 report.workloads += 1;
                 for (variant, why) in wrong {
                     put_away(engine, &mut report, variant, &w, Offence::Wrong, why);
                 }
+                again.keep_back(&w, &mut series);
                 for s in series {
                     if let Some(why) = s.failed.clone() {
                         let offence =
@@ -184,6 +192,11 @@ pub fn calibrate(
             disturbed += begun.elapsed();
         }
     }
+    let left = match report.interrupted {
+        true => Duration::ZERO,
+        false => how.budget.saturating_sub(started.elapsed()),
+    };
+    again.look(engine, bench, how, &mut watchdog, left, &mut report);
     let until = Instant::now() + how.budget.mul_f64(LAST_CHECKS);
     for (w, variant) in checks.left() {
         if report.interrupted || Instant::now() > until {

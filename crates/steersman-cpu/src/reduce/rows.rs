@@ -42,6 +42,9 @@ pub(super) trait Rows: Copy + Send + Sync {
     }
 }
 
+/// Rows up to this length have a way of their own ([`Rows::short`]) where their fold does.
+pub(super) const SHORTEST: usize = 8;
+
 /// A fold over rows.
 #[derive(Clone, Copy)]
 pub(super) struct Folded<F, const W: usize>(pub F);
@@ -74,7 +77,7 @@ impl<F: Fold<W>, const W: usize> Rows for Folded<F, W> {
 
     #[inline(always)]
     unsafe fn short<I: Isa>(self, x: *const F::In, n: usize, rows: usize, out: *mut F::Out) -> bool {
-        if !F::SHORT {
+        if !F::SHORT || n > SHORTEST {
             return false;
         }
         // SAFETY: the caller's promise, passed on.

@@ -61,6 +61,10 @@ impl<W: Way> Kernel for VectorKernel<W> {
         &self.name
     }
 
+    fn revision(&self) -> u32 {
+        2
+    }
+
     fn device(&self) -> DeviceId {
         self.ctx.device
     }
