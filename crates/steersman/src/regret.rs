@@ -2,7 +2,8 @@
 //!
 //! For each workload the decision is taken first, with learning off. Then every legal candidate is timed, in
 //! turns. The best is picked on the even samples and everything is judged on the odd ones, so that luck is
-//! not taken for speed. What had to be timed while the machine was disturbed is timed again at the end.
+//! not taken for speed. What had to be timed while the machine was disturbed is timed again at the end; and where the
+//! chosen one seems to have lost, it meets the seeming best in a duel of more samples, whose outcome counts either way.
 
 use crate::error::Error;
 use crate::runtime::Runtime;
@@ -78,8 +79,20 @@ const HOW: Contest = Contest {
     give_up: 1.5,
 };
 
-/// A candidate that at its quickest takes so many times longer than the best one at its slowest is not timed.
+/// A candidate that at its quickest takes so many times longer than the best one at its slowest, and this many seconds,
+/// is not timed: a few of them would take minutes.
 const HOPELESS: f64 = 8.0;
+const TOO_LONG: f64 = 20e-3;
+
+/// Regret from which there is a duel: runs of a virtual machine's memory differ by half from one spell to the next.
+const DOUBTED: f64 = 0.05;
+const DUEL: Contest = Contest {
+    rounds: 41,
+    least: 11,
+    batch: Duration::from_micros(100),
+    limit: Duration::from_millis(400),
+    give_up: f64::INFINITY,
+};
 
 /// Clean samples with which a candidate's time is settled: two in each half.
 const SETTLED: usize = 4;
@@ -93,11 +106,22 @@ struct Trial<'a> {
     workload: &'a Workload,
     decision: Decision,
     series: Vec<Series>,
+    /// The chosen one and the seeming best, timed beside each other alone.
+    duel: Option<[Series; 2]>,
 }
 
 impl Trial<'_> {
     fn is_settled(&self) -> bool {
         self.series.iter().all(|s| s.disturbed.is_empty() || s.samples.len() >= SETTLED)
+    }
+
+    /// The chosen one, and the one that is quickest by the even samples; both have odd ones to be judged by.
+    fn rivals(&self) -> Option<[&Series; 2]> {
+        let first = |s: &&Series| s.half(0).unwrap_or(f64::INFINITY);
+        let judged = self.series.iter().filter(|s| s.half(1).is_some());
+        let best = judged.min_by(|a, b| first(a).total_cmp(&first(b)))?;
+        let chosen = self.series.iter().find(|s| s.variant == self.decision.variant())?;
+        chosen.half(1).is_some().then_some([chosen, best])
     }
 
     fn add(&mut self, series: Vec<Series>) {
@@ -139,6 +163,12 @@ impl Runtime {
                 }
             }
         }
+        for trial in &mut trials {
+            if progress(workloads.len(), workloads.len()).is_break() {
+                break;
+            }
+            trial.duel = self.duel(trial);
+        }
         for trial in &trials {
             match self.verdict(trial) {
                 Ok(row) => report.rows.push(row),
@@ -164,9 +194,22 @@ impl Runtime {
         // hopeless by far, which would take minutes to time.
         let mut all = self.engine().explain(w)?.candidates;
         let best = all.iter().map(|c| c.estimate.high.0).fold(f64::INFINITY, f64::min);
-        all.retain(|c| c.estimate.low.0 <= HOPELESS * best || c.variant == decision.variant());
+        let bearable = |low: f64| low <= HOPELESS * best || low <= TOO_LONG;
+        all.retain(|c| bearable(c.estimate.low.0) || c.variant == decision.variant());
         let variants: Vec<Variant> = all.iter().map(|c| c.variant).collect();
-        Ok(Trial { workload: w, decision, series: self.contest(w, &variants, &HOW)? })
+        Ok(Trial { workload: w, decision, series: self.contest(w, &variants, &HOW)?, duel: None })
+    }
+
+    /// Times the chosen one beside the seeming best, if that seems quicker.
+    fn duel(&self, trial: &Trial<'_>) -> Option<[Series; 2]> {
+        let [chosen, best] = trial.rivals()?;
+        if chosen.half(1)? <= best.half(1)? * (1.0 + DOUBTED) {
+            return None;
+        }
+        self.rest();
+        let again = self.contest(trial.workload, &[chosen.variant, best.variant], &DUEL).ok()?;
+        let fair = again.iter().all(|s| s.samples.len() >= SETTLED);
+        <[Series; 2]>::try_from(again).ok().filter(|_| fair)
     }
 
     fn verdict(&self, trial: &Trial<'_>) -> Result<RegretRow, Error> {
@@ -174,13 +217,17 @@ impl Runtime {
         let series = &trial.series;
         let failed =
             || Error::AllFailed { workload: w.to_string(), last: "no candidate gave a clean sample".into() };
-        let best = series
-            .iter()
-            .filter(|s| s.half(1).is_some())
-            .min_by(|a, b| a.half(0).unwrap_or(f64::INFINITY).total_cmp(&b.half(0).unwrap_or(f64::INFINITY)))
-            .ok_or_else(failed)?;
-        let chosen = series.iter().find(|s| s.variant == decision.variant()).ok_or_else(failed)?;
-        let (best_s, chosen_s) = (best.half(1).ok_or_else(failed)?, chosen.half(1).ok_or_else(failed)?);
+        let [mut chosen, mut best] = trial.rivals().ok_or_else(failed)?;
+        let mut times = chosen.half(1).zip(best.half(1));
+        if let Some([mine, other]) = &trial.duel {
+            times = mine.median().zip(other.median());
+            (chosen, best) = (mine, other);
+        }
+        let (chosen_s, mut best_s) = times.ok_or_else(failed)?;
+        // The chosen one won the duel.
+        if chosen_s < best_s {
+            (best, best_s) = (chosen, chosen_s);
+        }
         let name = |v: Variant| format!("{} {}", engine.name(v.kernel), v.params);
         let (low, high) = decision.interval();
         Ok(RegretRow {
