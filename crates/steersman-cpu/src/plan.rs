@@ -99,7 +99,8 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
 }
 
 fn reductions(all: &mut Vec<Wanted>, quick: bool) {
-    let edges: &[usize] = if quick { &[3, 29, 211, 1499] } else { &[1, 3, 11, 29, 83, 211, 600, 1499, 3989] };
+    let edges: &[usize] =
+        if quick { &[3, 29, 211, 1499] } else { &[1, 3, 7, 13, 29, 83, 211, 600, 1499, 3989] };
     for &kind in ReduceOp::ALL {
         let everyday = matches!(kind, ReduceOp::Sum | ReduceOp::Max | ReduceOp::Min | ReduceOp::Mean);
         let dtypes: &[DType] = if everyday || !quick { &[DType::F32, DType::F64] } else { &[] };

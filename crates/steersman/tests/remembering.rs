@@ -6,6 +6,7 @@ use steersman_core::Workload;
 
 fn runtime(file: &std::path::Path) -> Runtime {
     let mut knobs = Knobs::default();
+    knobs.set("webgpu.enabled", "false").unwrap();
     knobs.set("wisdom.path", file.to_str().expect("a path in letters")).expect("a path");
     knobs.set("calibrate.background", "false").expect("a switch");
     // Every call is timed, and none is spent on exploring.

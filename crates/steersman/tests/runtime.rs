@@ -9,6 +9,7 @@ use steersman::{Error, Knobs, Runtime, View, ViewMut};
 
 fn runtime() -> Runtime {
     let mut knobs = Knobs::default();
+    knobs.set("webgpu.enabled", "false").unwrap();
     knobs.set("wisdom.enabled", "false").unwrap();
     knobs.set("calibrate.background", "false").unwrap();
     Runtime::with_knobs(knobs).unwrap()
@@ -97,6 +98,7 @@ fn a_wrong_shape_or_type_is_an_error_that_names_both() {
 #[test]
 fn a_frozen_runtime_decides_the_same_every_time_and_learns_nothing() {
     let mut knobs = Knobs::default();
+    knobs.set("webgpu.enabled", "false").unwrap();
     knobs.set("wisdom.enabled", "false").unwrap();
     knobs.set("frozen", "true").unwrap();
     let rt = Runtime::with_knobs(knobs).unwrap();

@@ -55,6 +55,8 @@ impl Home {
         for name in ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME"] {
             command.env(name, &self.dir);
         }
+        // Drivers take a quarter of a second to start, which hundreds of commands would wait for.
+        command.env("STEERSMAN_WEBGPU_ENABLED", "false");
         command
     }
 

@@ -128,7 +128,7 @@ impl Default for Settings {
             log_capacity: 4096,
             log_level: LogLevel::Warn,
             blas_path: None,
-            webgpu_enabled: false,
+            webgpu_enabled: true,
             webgpu_software: true,
             webgpu_adapters: Vec::new(),
             webgpu_memory_limit: None,

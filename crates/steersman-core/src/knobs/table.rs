@@ -125,7 +125,7 @@ pub static TABLE: &[KnobInfo] = &[
         "off: nothing is said about the wisdom file"),
     knob!(blas_path, "blas.path", "STEERSMAN_BLAS_PATH", Path, "none",
         "BLAS library to load; none: looked for in the usual places"),
-    knob!(webgpu_enabled, "webgpu.enabled", "STEERSMAN_WEBGPU_ENABLED", Bool, "false",
+    knob!(webgpu_enabled, "webgpu.enabled", "STEERSMAN_WEBGPU_ENABLED", Bool, "true",
         "use WebGPU adapters (Vulkan, Metal, DX12); they are looked for in the background"),
     knob!(webgpu_software, "webgpu.software", "STEERSMAN_WEBGPU_SOFTWARE", Bool, "true",
         "also use adapters that are software on this CPU"),

@@ -21,6 +21,7 @@ use steersman::{Knobs, Runtime};
 /// A runtime that keeps to itself, with a device that is always quickest, and more knobs set.
 pub fn runtime_with(knobs: &[(&str, &str)]) -> Runtime {
     let mut k = Knobs::default();
+    k.set("webgpu.enabled", "false").unwrap();
     for (name, value) in [("wisdom.enabled", "false"), ("calibrate.background", "false")].iter().chain(knobs)
     {
         k.set(name, value).unwrap();

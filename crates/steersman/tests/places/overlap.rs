@@ -66,6 +66,7 @@ fn side_by_side(
     on_host: impl Fn() -> Result<(), KernelError> + Send + Sync + 'static,
 ) -> (Runtime, Arc<Sim>) {
     let mut k = Knobs::default();
+    k.set("webgpu.enabled", "false").unwrap();
     let mine = [("wisdom.enabled", "false"), ("calibrate.background", "false"), ("frozen", "true")];
     mine.iter().for_each(|(name, value)| k.set(name, value).unwrap());
     let rt = Runtime::with_knobs(k).unwrap();
@@ -151,6 +152,7 @@ fn a_result_comes_home_while_the_host_goes_on() {
 /// The same of the same matrix where there is only the host.
 fn at_home(f: impl Fn(&Array) -> Array) -> f32 {
     let mut k = Knobs::default();
+    k.set("webgpu.enabled", "false").unwrap();
     let mine = [("wisdom.enabled", "false"), ("calibrate.background", "false")];
     mine.iter().for_each(|(name, value)| k.set(name, value).unwrap());
     f(&matrix(&Runtime::with_knobs(k).unwrap())).item().unwrap()

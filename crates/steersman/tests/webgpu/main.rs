@@ -69,6 +69,7 @@ fn no_way() -> Wire {
 
 fn at_home(knobs: &[(&str, &str)]) -> Runtime {
     let mut k = Knobs::default();
+    k.set("webgpu.enabled", "false").unwrap();
     for (name, value) in [("wisdom.enabled", "false"), ("calibrate.background", "false")].iter().chain(knobs)
     {
         k.set(name, value).unwrap();
