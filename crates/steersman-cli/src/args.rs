@@ -116,7 +116,8 @@ Examples:
     #[command(after_help = "\
 The file has one workload a line; # starts a comment; - reads standard input. For each, the decision is taken
 with learning off, then every legal candidate is timed in turns. The best is picked on one half of the samples
-and timed on the other, so that noise does not count as regret.
+and timed on the other, so that noise does not count as regret; where the chosen one seems to have lost by over
+5%, the two are timed again alone, with more samples, and that counts.
 
 Examples:
   steer regret workloads.txt

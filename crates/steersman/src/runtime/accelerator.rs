@@ -1,18 +1,22 @@
 //! Devices with memory of their own. They may come at any time: start-up does not wait for them.
 //!
-//! ```no_run
-//! # use std::sync::Arc;
-//! # use steersman::Runtime;
-//! # use steersman::core::{Device, DeviceId, Kernel, Memory};
-//! # fn find() -> (Device, Arc<dyn Memory>) { unimplemented!() }
-//! # fn kernels(_: DeviceId) -> Vec<Arc<dyn Kernel>> { unimplemented!() }
-//! let rt = Runtime::new()?;
-//! let later = rt.clone();
-//! std::thread::spawn(move || {
-//!     let (device, memory) = find();               // may take its time
-//!     later.add_accelerator(device, memory, kernels);
-//! });
-//! # Ok::<(), steersman::Error>(())
+//! ```
+//! use std::sync::Arc;
+//! use steersman::Runtime;
+//! use steersman::core::{Device, DeviceId, Kernel, Memory};
+//!
+//! /// Adds what `find` finds, which may take its time.
+//! fn look_for<K>(rt: &Runtime, find: impl FnOnce() -> Option<(Device, Arc<dyn Memory>, K)> + Send + 'static)
+//! where
+//!     K: FnOnce(DeviceId) -> Vec<Arc<dyn Kernel>>,
+//! {
+//!     let later = rt.clone();
+//!     std::thread::spawn(move || {
+//!         if let Some((device, memory, kernels)) = find() {
+//!             later.add_accelerator(device, memory, kernels);
+//!         }
+//!     });
+//! }
 //! ```
 
 use crate::remember;
