@@ -1,5 +1,6 @@
 //! Operands elsewhere are a cost, not a rule; what is not there or lost is a reason.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::place::Wire;
@@ -24,8 +25,14 @@ impl Kernel for Timed {
         Ok(())
     }
     fn terms(&self, _: &Workload, _: Params, _: &Machine) -> Terms {
+        ASKED.with(|asked| asked.set(asked.get() + usize::from(self.0 == "gpu/one")));
         Terms::launch(self.2)
     }
+}
+
+thread_local! {
+    /// How often the device's kernel was asked on this thread what it costs.
+    static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
 fn device(family: &str, place: Place) -> Device {
@@ -85,7 +92,9 @@ fn what_cannot_win_for_its_moves_is_not_estimated_but_shown() {
     let w = parse(&engine, "exp f32 1000");
     let host = engine.judge(&w).unwrap();
     (0..20).for_each(|_| engine.learn(host.variant(), &w, 1e-3, 1.0));
-    assert_eq!(engine.estimates(&w).len(), 1);
+    let asked = ASKED.get();
+    assert_eq!(chosen(&engine, "exp f32 1000"), "cpu/one");
+    assert_eq!(ASKED.get(), asked, "nobody asks what it would cost");
     let shown = engine.explain(&w).unwrap().candidates;
     assert_eq!(shown.len(), 2);
     assert_eq!(shown[1].moved.0, 8000);
