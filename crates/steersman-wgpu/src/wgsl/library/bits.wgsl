@@ -55,7 +55,8 @@ fn f_div(a: f32, b: f32) -> f32 {
     if (is_subnormal(b)) {
         let steps = flip(subnormal_steps(b), b);
         if (is_subnormal(a)) { return flip(subnormal_steps(a), a) / steps; }
-        return (a * 37778931862957161709568.0) / steps * 18889465931478580854784.0;
+        // In two factors that must stay two: together they are infinite.
+        return keep((a * 37778931862957161709568.0) / steps) * 18889465931478580854784.0;
     }
     let large = magnitude(b);
     if (large > 8.507059173023462e37 && !is_inf(b)) { return (a * 0.25) / (b * 0.25); }
