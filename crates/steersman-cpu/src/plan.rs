@@ -173,6 +173,10 @@ fn transposes(all: &mut Vec<Wanted>, quick: bool) {
                 push(all, 3.0, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);
             }
         }
+        // Rows of whole cache lines, which can be written past the caches: none of the edges above is such.
+        for (rows, cols) in [(800, 1600), (1600, 1600), (3200, 2400)] {
+            push(all, 40.0, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);
+        }
         for &n in SIZES.iter().step_by(if quick { 4 } else { 2 }) {
             push(all, 0.5, Op::Copy, dtype, &[&[n]]);
         }
