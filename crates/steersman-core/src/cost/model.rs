@@ -63,8 +63,8 @@ const FLOOR: f64 = 2.25e-4;
 /// A spread of e³ either way says "unknown"; more would say the same.
 const WIDEST: f64 = 3.0;
 
-/// How far behind a regression puts what is out, whatever its corrections: near what was seen it is off by less than
-/// this, and elsewhere no estimate is wider than [`WIDEST`].
+/// How far behind a regression puts what is out, whatever its corrections. Near what was seen it is supposed to be off by
+/// less than this (not measured); elsewhere no estimate is wider than [`WIDEST`].
 const HOPELESS_NEAR: f64 = 6.0;
 const HOPELESS: f64 = 20.0;
 
