@@ -116,13 +116,8 @@ impl Engine {
         set_unobserved(self.id, 0.0);
         if choice.reason != ReasonCode::Forced {
             let ledger = self.ledger();
-            // As many calls are to come as there have been: the best guess without knowing the program.
-            let e = Exploration {
-                chosen: choice.index,
-                calls_to_come: (observed + 1) as f64,
-                ledger: &ledger,
-                random: self.random_word(),
-            };
+            let e =
+                Exploration { chosen: choice.index, observed, ledger: &ledger, random: self.random_word() };
             if let Some(other) = policy.explore(&query, &e) {
                 let evidence = candidates[other].estimate.evidence;
                 // What a first run shows may change the choice: the next call asks again, rather than find

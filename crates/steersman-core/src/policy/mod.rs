@@ -46,12 +46,12 @@ pub struct Choice {
     pub confidence: f64,
 }
 
-/// What exploring is asked: the choice so far, the calls to expect, what may be lost.
+/// What exploring is asked: the choice so far, the calls there have been, what may be lost.
 pub struct Exploration<'a> {
     /// Index of the choice so far.
     pub chosen: usize,
-    /// Calls of this workload still to expect.
-    pub calls_to_come: f64,
+    /// Calls of this workload that were measured.
+    pub observed: u64,
     /// What exploring may cost.
     pub ledger: &'a Ledger,
     /// A uniformly random word.
