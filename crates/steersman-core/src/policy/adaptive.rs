@@ -141,8 +141,8 @@ fn gaussian(word: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::candidate::Candidate;
     use crate::Params;
+    use crate::candidate::Candidate;
     use crate::cost::{Evidence, Variant};
     use crate::explore::Ledger;
     use crate::units::{Bytes, Seconds};

@@ -138,7 +138,7 @@ fn merge<F: Fold<W>, const W: usize>(f: F, a: [F::Lane; W], b: [F::Lane; W]) -> 
 /// The total of `n` elements at `x`.
 #[inline(always)]
 unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usize) -> F::Total {
-    // Setting up all blocks and joining them takes 12 ns, longer than so few elements in one register.
+    // Setting up all blocks and joining them takes 12 ns, longer than so few elements in four registers.
     if F::PLAIN.is_none() && n < FEW * blocks_of::<I>() * W && n > 0 {
         // SAFETY: the caller's promise, passed on; this is compiled for `I` and runs nowhere else.
         if let Some(lane) = unsafe { f.tail::<I>(x, n) } {
@@ -167,12 +167,14 @@ unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usi
     }
 }
 
-/// Elements, in steps of all blocks, below which blocks do not pay: each lane then takes at most 16.
-const FEW: usize = 2;
+/// Elements, in steps of all blocks, below which blocks do not pay: each lane of the four registers that
+/// [`Fold::tail`] takes has 16 at most.
+const FEW: usize = 8;
 
 /// Elements of this size in a row from which it is folded in blocks.
 pub(super) fn blocks_from(level: Level, size: usize) -> usize {
-    FEW * level.vector_bytes() / 8 * (64 / size.max(1))
+    let few = if matches!(level, Level::Avx2 | Level::Avx512) { FEW } else { 1 };
+    few * level.vector_bytes() / 8 * (64 / size.max(1))
 }
 
 /// Blocks of lanes in flight.

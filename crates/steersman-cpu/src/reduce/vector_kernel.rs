@@ -62,7 +62,7 @@ impl<W: Way> Kernel for VectorKernel<W> {
     }
 
     fn revision(&self) -> u32 {
-        2
+        3
     }
 
     fn device(&self) -> DeviceId {

@@ -124,6 +124,17 @@ macro_rules! wide {
                         Tail::Min => $min1(a, b),
                     }
                 }
+                // What two registers hold, in one.
+                #[target_feature(enable = "avx512f")]
+                #[inline]
+                fn join5(what: Tail, a: $m512, b: $m512) -> $m512 {
+                    if what == Tail::Squares { $add5(a, b) } else { step5(what, a, b) }
+                }
+                #[target_feature(enable = "avx2,fma")]
+                #[inline]
+                fn join2(what: Tail, a: $m256, b: $m256) -> $m256 {
+                    if what == Tail::Squares { $add2(a, b) } else { step2(what, a, b) }
+                }
                 let none = match what {
                     Tail::Sum | Tail::Squares => 0.0,
                     Tail::Max => $t::NEG_INFINITY,
@@ -135,13 +146,37 @@ macro_rules! wide {
                 unsafe {
                     if I::LEVEL == Level::Avx512 {
                         let mut a = $set5(none);
-                        while n - at >= $n512 {
-                            a = step5(what, a, $load5(x.add(at)));
+                        let (mut b, mut c, mut d) = (a, a, a);
+                        // A step waits for the one before it: four at a time do not. (300 rows of 127 f32 with AVX2
+                        // took 3.3 µs in one register.)
+                        while n - at >= 4 * $n512 {
+                            let p = x.add(at);
+                            a = step5(what, a, $load5(p));
+                            b = step5(what, b, $load5(p.add($n512)));
+                            c = step5(what, c, $load5(p.add(2 * $n512)));
+                            d = step5(what, d, $load5(p.add(3 * $n512)));
+                            at += 4 * $n512;
+                        }
+                        if n - at >= $n512 {
+                            b = step5(what, b, $load5(x.add(at)));
+                            at += $n512;
+                        }
+                        if n - at >= $n512 {
+                            c = step5(what, c, $load5(x.add(at)));
+                            at += $n512;
+                        }
+                        if n - at >= $n512 {
+                            d = step5(what, d, $load5(x.add(at)));
                             at += $n512;
                         }
                         if at < n {
                             let live = ((1u32 << (n - at)) - 1) as $mask;
                             a = step5(what, a, $mload5($set5(none), live, x.add(at)));
+                        }
+                        if n >= 2 * $n512 {
+                            a = join5(what, join5(what, a, b), join5(what, c, d));
+                        } else if n >= $n512 {
+                            a = join5(what, a, b);
                         }
                         let nan = $cmp5::<_CMP_UNORD_Q>(a, a) != 0;
                         return Some(match what {
@@ -164,8 +199,25 @@ macro_rules! wide {
                     }
                     if I::LEVEL == Level::Avx2 {
                         let mut a = $set2(none);
-                        while n - at >= $n256 {
-                            a = step2(what, a, $load2(x.add(at)));
+                        let (mut b, mut c, mut d) = (a, a, a);
+                        while n - at >= 4 * $n256 {
+                            let p = x.add(at);
+                            a = step2(what, a, $load2(p));
+                            b = step2(what, b, $load2(p.add($n256)));
+                            c = step2(what, c, $load2(p.add(2 * $n256)));
+                            d = step2(what, d, $load2(p.add(3 * $n256)));
+                            at += 4 * $n256;
+                        }
+                        if n - at >= $n256 {
+                            b = step2(what, b, $load2(x.add(at)));
+                            at += $n256;
+                        }
+                        if n - at >= $n256 {
+                            c = step2(what, c, $load2(x.add(at)));
+                            at += $n256;
+                        }
+                        if n - at >= $n256 {
+                            d = step2(what, d, $load2(x.add(at)));
                             at += $n256;
                         }
                         if at < n {
@@ -182,6 +234,11 @@ macro_rules! wide {
                             let live = _mm256_loadu_si256(live);
                             let last = $mload2(x.add(at), live);
                             a = step2(what, a, $blend2($set2(none), last, $bits2(live)));
+                        }
+                        if n >= 2 * $n256 {
+                            a = join2(what, join2(what, a, b), join2(what, c, d));
+                        } else if n >= $n256 {
+                            a = join2(what, a, b);
                         }
                         let extreme = matches!(what, Tail::Max | Tail::Min);
                         if extreme && $movemask2($cmp2::<_CMP_UNORD_Q>(a, a)) != 0 {
