@@ -3,7 +3,7 @@
 //! A tile is built in a buffer and then written line by line. Written directly, the lines of a matrix
 //! whose rows are a power of two apart would push each other out of the cache before they are full.
 
-use crate::isa::Isa;
+use crate::isa::{Isa, Level};
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,10 +237,11 @@ pub(super) fn fence() {
     }
 }
 
-/// Turns round a part smaller than a tile.
+/// Turns round a part smaller than a tile. Its last squares reach back beyond its beginning where it is no whole
+/// number of them: what is there is written twice.
 ///
 /// # Safety
-/// Both must be valid for `down` × `across` elements.
+/// Both must be valid for `down` × `across` elements, and for as many before them as make a square.
 #[inline(always)]
 pub(super) unsafe fn part<I: Isa, E: Element>(
     (down, across): (usize, usize),
@@ -249,21 +250,57 @@ pub(super) unsafe fn part<I: Isa, E: Element>(
     y: *mut E,
     to: isize,
 ) {
-    let (fit_down, fit_across) =
-        (down / E::lanes::<I>() * E::lanes::<I>(), across / E::lanes::<I>() * E::lanes::<I>());
+    let lanes = E::lanes::<I>();
+    let starts = |n: usize| (0..n.div_ceil(lanes)).map(move |k| (k * lanes) as isize - beyond(k, lanes, n));
+    for i in starts(down) {
+        for j in starts(across) {
+            // SAFETY: the caller's promise.
+            unsafe { E::small::<I>(x.offset(i * from + j), from, y.offset(j * to + i), to) }
+        }
+    }
+}
+
+/// How far the `k`-th square along `n` elements reaches beyond them.
+#[inline(always)]
+fn beyond(k: usize, lanes: usize, n: usize) -> isize {
+    ((k + 1) * lanes).saturating_sub(n) as isize
+}
+
+/// Turns round what is narrower than a square, element by element.
+///
+/// # Safety
+/// Both must be valid for `down` × `across` elements.
+#[inline(always)]
+pub(super) unsafe fn narrow<E: Element>(
+    (down, across): (usize, usize),
+    x: *const E,
+    from: isize,
+    y: *mut E,
+    to: isize,
+) {
+    // The longer loop inside.
     // SAFETY: the caller's promise.
     unsafe {
-        for i in (0..fit_down).step_by(E::lanes::<I>()) {
-            for j in (0..fit_across).step_by(E::lanes::<I>()) {
-                let out = y.offset(j as isize * to).add(i);
-                E::small::<I>(x.offset(i as isize * from).add(j), from, out, to);
+        if down < across {
+            for i in 0..down {
+                let (x, y) = (x.offset(i as isize * from), y.add(i));
+                for j in 0..across {
+                    *y.offset(j as isize * to) = *x.add(j);
+                }
             }
-        }
-        for j in 0..across {
-            let rest = if j < fit_across { fit_down } else { 0 };
-            for i in rest..down {
-                *y.offset(j as isize * to).add(i) = *x.offset(i as isize * from).add(j);
+        } else {
+            for j in 0..across {
+                let (x, y) = (x.add(j), y.offset(j as isize * to));
+                for i in 0..down {
+                    *y.add(i) = *x.offset(i as isize * from);
+                }
             }
         }
     }
+}
+
+/// Elements of this size along the side of a square.
+pub(super) fn lanes(level: Level, size: usize) -> usize {
+    let vector = if size >= 4 && level.vector_bytes() >= 32 { 32 } else { 16 };
+    vector / size.max(1)
 }

@@ -40,7 +40,7 @@ impl Kernel for TiledKernel {
     }
 
     fn revision(&self) -> u32 {
-        2
+        3
     }
 
     fn device(&self) -> DeviceId {
@@ -79,23 +79,24 @@ impl Kernel for TiledKernel {
         for (share, bandwidth) in machine.streams(bytes, traffic, threads) {
             terms = terms.and(bytes * share / bandwidth);
         }
-        // What is left over at the edges is moved element by element: 94 by 17 are five tiles and a strip, and take
-        // half as long as twelve tiles.
-        let (tiles, edges, runs) = match Plan::of(w) {
+        // Squares at the edges overlap their neighbours; what is narrower than a square goes element by element.
+        let (squares, single, runs) = match Plan::of(w) {
             Some(Plan { around, core: Core::Matrix(m), .. }) => {
-                let side = LINE / w.dtype().size();
-                let whole = (m.down / side) * (m.across / side);
-                let rest = m.down * m.across - whole * side * side;
-                (around.count() * whole, around.count() * rest, 0)
+                let lanes = tile::lanes(self.level, w.dtype().size());
+                let narrow = m.down.min(m.across) < lanes;
+                let squares = m.down.div_ceil(lanes) * m.across.div_ceil(lanes);
+                let single = m.down * m.across;
+                let n = around.count();
+                if narrow { (0, n * single, 0) } else { (n * squares, 0, 0) }
             }
             Some(plan) => (0, 0, plan.around.count()),
             None => (0, 0, 0),
         };
         let share = 1.0 / threads as f64;
         terms
-            .and(tiles as f64 * 20e-9 * share)
+            .and(squares as f64 * 5e-9 * share)
             .and(runs as f64 * 4e-9 * share)
-            .and(edges as f64 * 0.3e-9 * share)
+            .and(single as f64 * 0.3e-9 * share)
     }
 
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
@@ -145,27 +146,26 @@ impl TiledKernel {
         input: Address,
         output: Address,
     ) -> bool {
-        let work = Work { plan, input, output, by_columns: threads > 1 && columns::<E>(plan) >= threads };
-        let units = work.units::<E>();
-        let some = |units: Range<usize>| {
-            self.level.dispatch(Share::<E, STREAM> { work, units, of: PhantomData });
+        let some = |part: usize| {
+            self.level.dispatch(Share::<E, STREAM> {
+                work: Work { plan, input, output, part, parts: threads },
+                of: PhantomData,
+            });
             if STREAM {
                 tile::fence();
             }
         };
         if threads == 1 {
-            some(0..units);
+            some(0);
             return true;
         }
-        let at = |k: usize| (units as u128 * k as u128 / threads as u128) as usize;
-        self.ctx.team.run(threads, &|part| some(at(part)..at(part + 1))).is_parallel()
+        self.ctx.team.run(threads, &some).is_parallel()
     }
 }
 
 /// Some of the work, compiled for each instruction set.
 struct Share<'a, E, const STREAM: bool> {
     work: Work<'a>,
-    units: Range<usize>,
     of: PhantomData<E>,
 }
 
@@ -173,40 +173,30 @@ impl<E: Element, const STREAM: bool> Body for Share<'_, E, STREAM> {
     type Out = ();
     #[inline(always)]
     fn run<I: Isa>(self) {
-        // SAFETY: the units are the plan's own.
-        unsafe { self.work.some::<I, E, STREAM>(self.units) }
+        // SAFETY: the kernel's caller vouches for the operands over the plan's loops.
+        unsafe { self.work.go::<I, E, STREAM>() }
     }
 }
 
-/// A plan with its operands.
+/// One thread's part of a plan, with its operands.
 #[derive(Clone, Copy)]
 struct Work<'a> {
     plan: &'a Plan,
     input: Address,
     output: Address,
-    /// Blocks are counted along rows of the result, so that threads write to rows of their own. Where two
-    /// share them, every row has a cache line that both write: 75 µs for 197x799 f64, 39 on one thread.
-    by_columns: bool,
+    part: usize,
+    parts: usize,
 }
 
 impl Work<'_> {
-    /// How many pieces the work can be cut into: blocks of tiles, runs, or lines of the only run.
-    fn units<E: Element>(&self) -> usize {
-        let around = self.plan.around.count();
-        match self.plan.core {
-            Core::Run(n) if around == 1 => (n * size_of::<E>()).div_ceil(LINE),
-            Core::Run(_) => around,
-            Core::Matrix(m) => {
-                let (down, across) = blocks::<E>(m);
-                around * down * across
-            }
-            Core::Scattered => 0,
-        }
+    /// This part of `n` pieces.
+    fn share(&self, n: usize) -> Range<usize> {
+        let at = |k: usize| (n as u128 * k as u128 / self.parts as u128) as usize;
+        at(self.part)..at(self.part + 1)
     }
 
-    /// Does a range of the pieces.
     #[inline(always)]
-    unsafe fn some<I: Isa, E: Element, const STREAM: bool>(&self, units: Range<usize>) {
+    unsafe fn go<I: Isa, E: Element, const STREAM: bool>(&self) {
         let Plan { around, core, from, to } = self.plan;
         // SAFETY: pieces lie within the plan's loops, for which the kernel's caller vouches.
         unsafe {
@@ -215,26 +205,40 @@ impl Work<'_> {
             match *core {
                 Core::Run(n) if around.count() == 1 => {
                     let bytes = n * size_of::<E>();
-                    let (first, end) = (units.start * LINE, (units.end * LINE).min(bytes));
+                    let lines = self.share(bytes.div_ceil(LINE));
+                    let (first, end) = (lines.start * LINE, (lines.end * LINE).min(bytes));
                     runs::copy::<STREAM>((x as *const u8).add(first), (y as *mut u8).add(first), end - first);
                 }
-                Core::Run(n) => runs::each::<E, STREAM>(x, y, n, units, |i| around.offset(i)),
+                Core::Run(n) => {
+                    runs::each::<E, STREAM>(x, y, n, self.share(around.count()), |i| around.offset(i))
+                }
                 Core::Matrix(m) => {
                     let mut buffer = Buffer(std::mem::MaybeUninit::uninit());
-                    let (down, across) = blocks::<E>(m);
-                    for unit in units {
-                        let (from, to) = around.offset(unit / (down * across));
-                        let unit = unit % (down * across);
-                        let (i, j) = match self.by_columns {
-                            true => (unit % down, unit / down),
-                            false => (unit / across, unit % across),
-                        };
-                        block::<I, E, STREAM>(&mut buffer, m, (i, j), x.offset(from), y.offset(to));
+                    let all = around.count();
+                    let (matrices, columns) = if all >= self.parts {
+                        (self.share(all), 0..m.across)
+                    } else {
+                        (0..all, self.columns::<E>(m))
+                    };
+                    let mine = Matrix { across: columns.len(), ..m };
+                    for i in matrices {
+                        let (from, to) = around.offset(i);
+                        let x = x.offset(from).add(columns.start);
+                        let y = y.offset(to + columns.start as isize * m.to);
+                        matrix::<I, E, STREAM>(&mut buffer, mine, x, y);
                     }
                 }
                 Core::Scattered => {}
             }
         }
+    }
+
+    /// This part's columns, which are rows of the result: threads write to rows of their own. Where two share them,
+    /// every row has a cache line that both write (75 µs for 197x799 f64, 39 on one thread).
+    fn columns<E: Element>(&self, m: Matrix) -> Range<usize> {
+        let tile = LINE / size_of::<E>();
+        let tiles = self.share(m.across.div_ceil(tile));
+        tiles.start * tile..(tiles.end * tile).min(m.across)
     }
 }
 
@@ -243,19 +247,28 @@ fn side<E: Element>() -> usize {
     BLOCK * LINE / size_of::<E>()
 }
 
-/// Blocks along the columns of a plan's matrix; 0 if it has none, or more around it to share out.
-fn columns<E: Element>(plan: &Plan) -> usize {
-    match plan.core {
-        Core::Matrix(m) if plan.around.count() == 1 => blocks::<E>(m).1,
-        _ => 0,
+/// All of a matrix, block by block.
+#[inline(always)]
+unsafe fn matrix<I: Isa, E: Element, const STREAM: bool>(
+    buffer: &mut Buffer,
+    m: Matrix,
+    x: *const E,
+    y: *mut E,
+) {
+    // SAFETY: blocks lie within the matrix, for which the caller vouches.
+    unsafe {
+        if m.down.min(m.across) < E::lanes::<I>() {
+            return tile::narrow((m.down, m.across), x, m.from, y, m.to);
+        }
+        for i in 0..m.down.div_ceil(side::<E>()) {
+            for j in 0..m.across.div_ceil(side::<E>()) {
+                block::<I, E, STREAM>(buffer, m, (i, j), x, y);
+            }
+        }
     }
 }
 
-fn blocks<E: Element>(m: Matrix) -> (usize, usize) {
-    (m.down.div_ceil(side::<E>()), m.across.div_ceil(side::<E>()))
-}
-
-/// The block in row `i` and column `j` of blocks.
+/// The block in row `i` and column `j` of blocks. The matrix has room for a square at least.
 #[inline(always)]
 unsafe fn block<I: Isa, E: Element, const STREAM: bool>(
     buffer: &mut Buffer,
@@ -270,7 +283,8 @@ unsafe fn block<I: Isa, E: Element, const STREAM: bool>(
     for c in columns.clone().step_by(tile) {
         for r in rows.clone().step_by(tile) {
             let (down, across) = ((rows.end - r).min(tile), (columns.end - c).min(tile));
-            // SAFETY: within the matrix.
+            // SAFETY: within the matrix. What ends it may begin less than a square before its end, but not less than
+            // one after its beginning.
             unsafe {
                 let x = x.offset(r as isize * m.from).add(c);
                 let y = y.offset(c as isize * m.to).add(r);
