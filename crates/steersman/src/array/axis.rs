@@ -40,14 +40,14 @@ impl Axis {
         if (0..rank as isize).contains(&at) {
             return Ok(at as usize);
         }
-        Err(ArrayError::Axis { op, axis: self.0, dims: Dims::from_slice(dims) })
+        Err(ArrayError::Axis { op, axis: self.0, dims: Dims::from_slice(dims), rank })
     }
 }
 
 macro_rules! axis_from {
     ($($t:ty),*) => { $(
         impl From<$t> for Axis {
-            fn from(a: $t) -> Axis { Axis(a as isize) }
+            fn from(a: $t) -> Axis { Axis(isize::try_from(a).unwrap_or(isize::MAX)) }
         }
     )* };
 }
@@ -79,6 +79,11 @@ impl Over {
 
     pub(crate) fn kept(&self) -> bool {
         self.keep
+    }
+
+    /// Whether no axis is named, and so all are meant.
+    pub(crate) fn is_all(&self) -> bool {
+        self.axes.is_none()
     }
 
     /// The axes as a set; `None` for a list that names none.
@@ -115,8 +120,14 @@ macro_rules! over_from {
         impl<const N: usize> From<[$t; N]> for Over {
             fn from(axes: [$t; N]) -> Over { Over::axes(axes) }
         }
+        impl<const N: usize> From<&[$t; N]> for Over {
+            fn from(axes: &[$t; N]) -> Over { Over::axes(axes.iter().copied()) }
+        }
         impl From<&[$t]> for Over {
             fn from(axes: &[$t]) -> Over { Over::axes(axes.iter().copied()) }
+        }
+        impl From<Vec<$t>> for Over {
+            fn from(axes: Vec<$t>) -> Over { Over::axes(axes) }
         }
     )* };
 }
@@ -141,6 +152,9 @@ macro_rules! shapes {
         }
         impl<const N: usize> IntoShape for [$t; N] {
             fn into_shape(self) -> SmallVec<[isize; 4]> { (&self[..]).into_shape() }
+        }
+        impl<const N: usize> IntoShape for &[$t; N] {
+            fn into_shape(self) -> SmallVec<[isize; 4]> { self[..].into_shape() }
         }
         impl IntoShape for &[$t] {
             fn into_shape(self) -> SmallVec<[isize; 4]> {

@@ -73,7 +73,7 @@ impl Array {
         self.check()?;
         let axis = axis.into().resolve("chunks", self.shape())?;
         if size == 0 {
-            let (text, dims) = ("chunks of 0".into(), Dims::from_slice(self.shape()));
+            let (text, dims) = ("into chunks of 0".into(), Dims::from_slice(self.shape()));
             return Err(ArrayError::Slice { text, dims, why: "a part has at least one element" });
         }
         let part = |start: usize| {

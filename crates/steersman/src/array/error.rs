@@ -1,7 +1,7 @@
 //! What can be wrong with an array operation, said with the op, the shapes and the types.
 
 use std::fmt;
-use steersman_core::{DType, Dims, WorkloadError};
+use steersman_core::{DType, Dims, MAX_RANK, UnaryOp, WorkloadError};
 
 /// An array operation that cannot be.
 ///
@@ -50,12 +50,54 @@ pub enum ArrayError {
         op: &'static str,
     },
     /// An axis that is not there.
-    #[error("{op}: axis {axis} is out of range for shape {} (axes are {})", Shape(.dims), range(.dims.len()))]
+    #[error("{op}: axis {axis} is out of range for shape {} (axes are {})", Shape(.dims), range(*.rank))]
     Axis {
         /// The op's name.
         op: &'static str,
         /// The axis given.
         axis: isize,
+        /// The shape.
+        dims: Dims,
+        /// How many axes can be named here.
+        rank: usize,
+    },
+    /// Axes that are not those of the array in another order.
+    #[error("permute: axes {axes} do not name each axis of shape {} once", Shape(.dims))]
+    Permute {
+        /// The axes given.
+        axes: String,
+        /// The shape.
+        dims: Dims,
+    },
+    /// An element type that the op does not take.
+    #[error("{op} is not defined for {dtype}; cast to {} first", takes(.op, .dtype))]
+    DType {
+        /// The op's name.
+        op: &'static str,
+        /// The array's element type.
+        dtype: DType,
+    },
+    /// A condition that is not one.
+    #[error("where: the condition is {dtype}, not bool; compare first, as in x.ne(0)")]
+    Condition {
+        /// The condition's element type.
+        dtype: DType,
+    },
+    /// More axes than an array can have.
+    #[error("{op}: shape {} has {} axes; an array has at most {MAX_RANK}", Shape(.dims), .dims.len())]
+    Rank {
+        /// The op's name.
+        op: &'static str,
+        /// The shape.
+        dims: Dims,
+    },
+    /// More bytes than can be addressed.
+    #[error("{op}: {dtype} of shape {} is too large; an array has at most 64 TiB", Shape(.dims))]
+    TooLarge {
+        /// The op's name.
+        op: &'static str,
+        /// The element type.
+        dtype: DType,
         /// The shape.
         dims: Dims,
     },
@@ -126,7 +168,7 @@ pub enum ArrayError {
         dims: Dims,
     },
     /// Arrays that do not join.
-    #[error("{op}: shape {} does not join shape {} along axis {axis}: all other dimensions must be equal", Shape(.b), Shape(.a))]
+    #[error("{op}: shape {} does not join shape {} along axis {axis}: {}", Shape(.b), Shape(.a), joins(.op))]
     Join {
         /// The op's name.
         op: &'static str,
@@ -152,7 +194,7 @@ pub enum ArrayError {
         asked: DType,
     },
     /// More or less than one element where one was asked for.
-    #[error("item: an array of shape {} has {} elements, not one", Shape(.dims), .dims.iter().product::<usize>())]
+    #[error("item: an array of shape {} has {} elements, not one; read them with to_vec", Shape(.dims), .dims.iter().product::<usize>())]
     Item {
         /// The shape.
         dims: Dims,
@@ -181,6 +223,23 @@ impl fmt::Display for Shape<'_> {
             write!(f, "{}{d}", if i == 0 { "" } else { ", " })?;
         }
         f.write_str(if self.0.len() == 1 { ",)" } else { ")" })
+    }
+}
+
+/// What an op that did not take this type would have taken.
+fn takes(op: &str, dtype: &DType) -> &'static str {
+    match op {
+        "and" | "or" | "xor" | "not" => "bool",
+        _ if UnaryOp::ALL.iter().any(|u| u.name() == op && u.takes(DType::I32)) => "a number",
+        _ if *dtype == DType::Bool => "a number",
+        _ => "a float",
+    }
+}
+
+fn joins(op: &str) -> &'static str {
+    match op {
+        "stack" => "all shapes must be equal",
+        _ => "all other dimensions must be equal",
     }
 }
 

@@ -49,6 +49,7 @@
 mod apply;
 mod axis;
 mod compose;
+mod convert;
 mod convolve;
 mod create;
 mod display;
@@ -57,6 +58,7 @@ mod error;
 #[cfg(feature = "ndarray")]
 mod exchange;
 mod join;
+mod nested;
 pub(crate) mod node;
 mod number;
 mod operand;
@@ -66,12 +68,14 @@ mod random;
 mod read;
 mod reduce;
 mod slice;
+mod standard;
 pub(crate) mod value;
 mod views;
 
 pub use axis::{Axis, IntoShape, Over};
 pub use error::ArrayError;
 pub(crate) use error::Shape;
+pub use nested::Nested;
 pub use number::Number;
 pub use operand::Side;
 pub use promote::promote;

@@ -23,7 +23,7 @@ reductions! {
     sum = Sum;
     /// Σx/n, of floats
     mean = Mean;
-    /// Πx
+    /// Πx. Integers and bools multiply to `i64`
     prod = Prod;
     /// The smallest; NaN wins
     min = Min;
@@ -49,7 +49,7 @@ impl Array {
     /// A reduction by its name in the engine, over one axis, several, or `..` for all of them.
     pub fn reduce(&self, kind: ReduceOp, over: impl Into<Over>) -> Array {
         let over = over.into();
-        if self.dtype() == DType::Bool && matches!(kind, ReduceOp::Sum) {
+        if self.dtype() == DType::Bool && matches!(kind, ReduceOp::Sum | ReduceOp::Prod) {
             return self.cast(DType::I64).reduce(kind, over);
         }
         self.or_bad(|| {
@@ -72,7 +72,7 @@ impl Array {
     fn reduced(&self, kind: ReduceOp, axes: Axes) -> Result<Array, ArrayError> {
         let dims = self.shape();
         if !kind.takes(self.dtype()) {
-            return Err(WorkloadError::DType { op: kind.name(), dtype: self.dtype() }.into());
+            return Err(ArrayError::DType { op: kind.name(), dtype: self.dtype() });
         }
         let kept: Dims = (0..dims.len()).filter(|&a| !axes.contains(a)).map(|a| dims[a]).collect();
         if axes.iter().any(|a| dims[a] == 0) && !kind.has_identity() && !kept.contains(&0) {
@@ -96,7 +96,7 @@ impl Array {
             let operand = |a: &Array| Operand::new(dtype, a.shape());
             let w = Workload::new(Op::MatMul, [operand(self)?, operand(other)?])?;
             let full = Dims::from_slice(&w.output().dims);
-            fits(dtype, &full)?;
+            fits("matmul", dtype, &full)?;
             let args = smallvec![Arg::Node(self.cast(dtype)), Arg::Node(other.cast(dtype))];
             let product = Node::make(self.runtime(), NodeOp::MatMul, dtype, full.clone(), args);
             let mut dims = full;

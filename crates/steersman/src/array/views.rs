@@ -2,7 +2,7 @@
 //! whose elements do not lie in order.
 
 use super::Array;
-use super::axis::{Axis, IntoShape, list, shape};
+use super::axis::{Axis, IntoShape, Over, list, shape};
 use super::elementwise::fits;
 use super::error::ArrayError;
 use super::node::{Arg, Node, NodeOp};
@@ -47,7 +47,7 @@ impl Array {
             if elements != Some(self.len()) {
                 return Err(fail());
             }
-            fits(self.dtype(), &dims)?;
+            fits("reshape", self.dtype(), &dims)?;
             Ok(self.reshaped(dims))
         })
     }
@@ -58,15 +58,15 @@ impl Array {
     }
 
     /// Axes in another order: axis `i` of the result is axis `axes[i]` of this.
-    pub fn permute<A: Into<Axis> + Copy>(&self, axes: &[A]) -> Array {
+    pub fn permute<A: Into<Axis> + Copy>(&self, axes: impl AsRef<[A]>) -> Array {
         self.or_bad(|| {
             let mut order: SmallVec<[usize; 8]> = SmallVec::new();
-            for &a in axes {
+            for &a in axes.as_ref() {
                 order.push(a.into().resolve("permute", self.shape())?);
             }
             let perm = Perm::from_list(&order).filter(|p| p.rank() == self.rank()).ok_or_else(|| {
-                let perm = order.iter().map(|a| a.to_string()).collect::<Vec<_>>().join(",");
-                WorkloadError::Perm { perm, dims: Dims::from_slice(self.shape()) }
+                let axes = order.iter().map(|a| a.to_string()).collect::<Vec<_>>().join(", ");
+                ArrayError::Permute { axes, dims: Dims::from_slice(self.shape()) }
             })?;
             let dims = perm.iter().map(|a| self.shape()[a]).collect();
             Ok(self.viewed(NodeOp::Permute(perm), dims))
@@ -76,7 +76,7 @@ impl Array {
     /// All axes in reverse order: a matrix's transpose.
     pub fn t(&self) -> Array {
         let order: SmallVec<[usize; 8]> = (0..self.rank()).rev().collect();
-        self.permute(&order)
+        self.permute(order)
     }
 
     /// The last two axes exchanged: the transpose of each matrix in a stack.
@@ -89,7 +89,7 @@ impl Array {
             }
             let mut order: SmallVec<[usize; 8]> = (0..rank).collect();
             order.swap(rank - 2, rank - 1);
-            Ok(self.permute(&order))
+            Ok(self.permute(order))
         })
     }
 
@@ -117,12 +117,12 @@ impl Array {
         })
     }
 
-    /// Elements along an axis in reverse order.
-    pub fn flip(&self, axis: impl Into<Axis>) -> Array {
+    /// Elements along an axis, several, or `..` for all of them in reverse order.
+    pub fn flip(&self, over: impl Into<Over>) -> Array {
         self.or_bad(|| {
-            let axis = axis.into().resolve("flip", self.shape())?;
-            let mut slices: SmallVec<[Slice; 8]> = smallvec![Slice::ALL; self.rank()];
-            slices[axis] = Slice::ALL.step(-1);
+            let axes = over.into().resolve("flip", self.shape())?.unwrap_or_default();
+            let slices: SmallVec<[Slice; 8]> =
+                (0..self.rank()).map(|a| Slice::ALL.step(if axes.contains(a) { -1 } else { 1 })).collect();
             Ok(self.slice(&slices[..]))
         })
     }
@@ -138,7 +138,7 @@ impl Array {
             if !lead.is_some_and(stretches) {
                 return Err(ArrayError::Stretch { from: Dims::from_slice(self.shape()), to: dims });
             }
-            fits(self.dtype(), &dims)?;
+            fits("broadcast", self.dtype(), &dims)?;
             if dims[..] == *self.shape() {
                 return Ok(self.clone());
             }
@@ -146,16 +146,18 @@ impl Array {
         })
     }
 
-    /// Without an axis that has one element.
-    pub fn squeeze(&self, axis: impl Into<Axis>) -> Array {
+    /// Without an axis of one element, without several, or with `..` without all that there are.
+    pub fn squeeze(&self, over: impl Into<Over>) -> Array {
+        let over = over.into();
         self.or_bad(|| {
-            let axis = axis.into().resolve("squeeze", self.shape())?;
-            let mut dims = Dims::from_slice(self.shape());
-            if dims[axis] != 1 {
+            let axes = over.resolve("squeeze", self.shape())?.unwrap_or_default();
+            let dims = Dims::from_slice(self.shape());
+            let long = axes.iter().find(|&a| dims[a] != 1);
+            if let Some(axis) = long.filter(|_| !over.is_all()) {
                 return Err(ArrayError::Squeeze { axis, dims });
             }
-            dims.remove(axis);
-            Ok(self.reshaped(dims))
+            let left = (0..dims.len()).filter(|&a| !axes.contains(a) || dims[a] != 1);
+            Ok(self.reshaped(left.map(|a| dims[a]).collect()))
         })
     }
 
@@ -165,7 +167,7 @@ impl Array {
             let axis = axis.into().within("expand", self.shape(), self.rank() + 1)?;
             let mut dims = Dims::from_slice(self.shape());
             dims.insert(axis, 1);
-            fits(self.dtype(), &dims)?;
+            fits("expand", self.dtype(), &dims)?;
             Ok(self.reshaped(dims))
         })
     }

@@ -31,16 +31,16 @@ fn errors_name_the_op_the_shapes_and_the_types() {
     has(said(&a.reshape([4, 2])), &["reshape", "6 elements", "(2, 3)", "(4, 2)"]);
     has(said(&a.reshape([-1, 4])), &["reshape", "(-1, 4)"]);
     has(said(&a.reshape([-1, -1])), &["reshape"]);
-    has(said(&a.permute(&[0, 0])), &["transpose", "2x3"]);
+    has(said(&a.permute(&[0, 0])), &["permute", "0, 0", "(2, 3)"]);
     has(said(&a.slice((.., .., ..))), &["slice", "more slices than axes"]);
     has(said(&a.slice((Slice::ALL.step(0),))), &["step of 0"]);
     has(said(&a.index(0, 2)), &["index 2", "axis 0"]);
     has(said(&a.broadcast_to([2, 4])), &["broadcast", "(2, 3)", "(2, 4)"]);
     has(said(&a.squeeze(1)), &["squeeze", "axis 1", "3 elements"]);
     has(said(&rt.concat(&[&a, &a.reshape([3, 2])], 0)), &["concat", "(2, 3)", "(3, 2)"]);
-    has(said(&rt.concat(&[], 0)), &["concat", "at least one"]);
+    has(said(&rt.concat::<Array>(&[], 0)), &["concat", "at least one"]);
     has(said(&rt.zeros::<f32>([-1])), &["zeros", "(-1)"]);
-    has(said(&rt.zeros::<f32>([1usize << 40, 1 << 40])), &["1099511627776x1099511627776"]);
+    has(said(&rt.zeros::<f32>([1usize << 40, 1 << 40])), &["zeros", "f32", "(1099511627776, 1099511627776)"]);
     has(said(&rt.arange(0, 10, 0)), &["arange", "steps of 0"]);
     has(said(&rt.arange(0.0f32, f32::INFINITY, 1.0)), &["arange", "inf"]);
     has(said(&rt.from_vec(vec![0f32; 0], [0]).unwrap().max(..)), &["max of zero elements"]);
@@ -49,7 +49,7 @@ fn errors_name_the_op_the_shapes_and_the_types() {
     has(a.to_vec::<f64>().unwrap_err().to_string(), &["f32", "f64"]);
     has(a.item::<f32>().unwrap_err().to_string(), &["(2, 3)", "6 elements"]);
     let huge = rt.zeros::<f32>([1usize << 30, 1]).add(rt.zeros::<f32>([1, 1usize << 30]));
-    has(said(&huge), &["1073741824x1073741824"]);
+    has(said(&huge), &["add", "f32", "(1073741824, 1073741824)"]);
 }
 
 #[test]

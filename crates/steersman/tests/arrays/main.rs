@@ -10,6 +10,7 @@ mod exchange;
 mod graphs;
 mod joined;
 mod limits;
+mod numpy;
 mod promotion;
 mod shapes;
 
