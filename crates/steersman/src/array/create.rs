@@ -3,7 +3,7 @@
 use super::Array;
 use super::axis::{IntoShape, list, shape};
 use super::elementwise::fits;
-use super::error::ArrayError;
+use super::error::{ArrayError, Spec};
 use super::node::{Arg, Args, Node, NodeOp};
 use super::number::Number;
 use super::value::{Buffer, Value, contiguous};
@@ -104,7 +104,7 @@ impl Runtime {
             let distance = (to as i128 - from as i128) * by.signum() as i128;
             let n = (distance.max(0) as u128).div_ceil(by.unsigned_abs() as u128);
             return self
-                .position([usize::try_from(n).unwrap_or(usize::MAX)], DType::I64)
+                .position("arange", [usize::try_from(n).unwrap_or(usize::MAX)], DType::I64)
                 .mul(by)
                 .add(from)
                 .cast(T::DTYPE);
@@ -114,14 +114,17 @@ impl Runtime {
             return fail();
         }
         // In f64 and then rounded: f32 counts exactly only up to 2²⁴.
-        self.position([n.max(0.0) as usize], DType::F64).mul(by.as_f64()).add(from.as_f64()).cast(T::DTYPE)
+        self.position("arange", [n.max(0.0) as usize], DType::F64)
+            .mul(by.as_f64())
+            .add(from.as_f64())
+            .cast(T::DTYPE)
     }
 
     /// `n` numbers from `start` to `stop`, both included, evenly apart. Without the end: of `n + 1`, the first `n`.
     pub fn linspace<T: Element + Into<Number>>(&self, start: T, stop: T, n: usize) -> Array {
         let (from, to) = (start.into().as_f64(), stop.into().as_f64());
         let last = n.saturating_sub(1).max(1) as f64;
-        let at = self.position([n], DType::F64);
+        let at = self.position("linspace", [n], DType::F64);
         let step = (to - from) / last;
         let line = at.mul(step).add(from);
         // Rounding may leave the last step beside the end, and whether it does is known here. The kernel may round the
@@ -136,7 +139,10 @@ impl Runtime {
     /// Ones on a diagonal of a matrix, zeros elsewhere; diagonal 1 is the one above the main one, -1 the one below.
     pub fn eye_at<T: Element>(&self, rows: usize, columns: usize, diagonal: isize) -> Array {
         self.made("eye_at", T::DTYPE, [rows, columns], |_| {
-            let (row, column) = (self.position([rows, 1], DType::I64), self.position([columns], DType::I64));
+            let (row, column) = (
+                self.position("eye_at", [rows, 1], DType::I64),
+                self.position("eye_at", [columns], DType::I64),
+            );
             Ok(row.add(diagonal).eq(&column).cast(T::DTYPE))
         })
     }
@@ -144,15 +150,13 @@ impl Runtime {
     /// Ones on the diagonal of an `n` by `n` matrix, zeros elsewhere.
     pub fn eye<T: Element>(&self, n: usize) -> Array {
         self.made("eye", T::DTYPE, [n, n], |_| {
-            Ok(self.position([n, n], DType::I64).rem(n.saturating_add(1) as i64).eq(0).cast(T::DTYPE))
+            Ok(self.position("eye", [n, n], DType::I64).rem(n.saturating_add(1) as i64).eq(0).cast(T::DTYPE))
         })
     }
 
     /// Each element's row-major position, as a number of this type.
-    fn position(&self, to: impl IntoShape, dtype: DType) -> Array {
-        self.made("arange", dtype, to, |dims| {
-            Ok(Node::make(self, NodeOp::Position, dtype, dims, Args::new()))
-        })
+    fn position(&self, op: &'static str, to: impl IntoShape, dtype: DType) -> Array {
+        self.made(op, dtype, to, |dims| Ok(Node::make(self, NodeOp::Position, dtype, dims, Args::new())))
     }
 
     fn made(
@@ -204,7 +208,7 @@ pub(super) fn number(op: &'static str, x: Number, dtype: DType) -> Result<Arg, A
 fn held<T: Element>(op: &'static str, elements: usize, to: &[isize]) -> Result<Dims, ArrayError> {
     let dims = shape(op, to)?;
     if dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d)) != Some(elements) {
-        return Err(ArrayError::Reshape { op, elements, from: smallvec![elements], to: list(to) });
+        return Err(ArrayError::Reshape { op, of: Spec::new(T::DTYPE, &[elements]), to: list(to) });
     }
     fits(op, T::DTYPE, &dims)?;
     Ok(dims)

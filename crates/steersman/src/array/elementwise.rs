@@ -1,7 +1,7 @@
 //! Element-wise operations as methods.
 
 use super::Array;
-use super::error::ArrayError;
+use super::error::{ArrayError, Spec};
 use super::node::{Arg, Args, Node, NodeOp};
 use super::number::Number;
 use super::operand::Side;
@@ -146,7 +146,7 @@ impl Array {
                 return Ok(binary(BinaryOp::Sub, 0.into(), self.into()));
             }
             if !op.takes(dtype) {
-                return Err(ArrayError::DType { op: op.name(), dtype });
+                return Err(ArrayError::DType { op: op.name(), of: self.into() });
             }
             let args = smallvec![Arg::Node(self.clone())];
             let dims = Dims::from_slice(self.shape());
@@ -205,9 +205,9 @@ pub(super) fn arg(op: &'static str, side: &Side<'_>, dtype: DType) -> Result<Arg
 }
 
 /// The shape both stretch to.
-pub(super) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Dims, ArrayError> {
+pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Option<Dims> {
     if a == b {
-        return Ok(Dims::from_slice(a));
+        return Some(Dims::from_slice(a));
     }
     let rank = a.len().max(b.len());
     let at = |d: &[usize], i: usize| (i + d.len()).checked_sub(rank).map_or(1, |j| d[j]);
@@ -217,13 +217,10 @@ pub(super) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Di
             (x, y) if x == y => out.push(x),
             (1, y) => out.push(y),
             (x, 1) => out.push(x),
-            _ => {
-                let (a, b) = (Dims::from_slice(a), Dims::from_slice(b));
-                return Err(WorkloadError::Broadcast { op, a, b }.into());
-            }
+            _ => return None,
         }
     }
-    Ok(out)
+    Some(out)
 }
 
 /// The runtime of the arrays among the operands, or the array that stands for what is wrong with them.
@@ -258,15 +255,20 @@ pub(crate) fn binary(op: BinaryOp, a: Side<'_>, b: Side<'_>) -> Array {
         };
         if op == BinaryOp::Pow
             && dtype.is_integer()
-            && let (Some(base), Side::Number(Number::Int(exponent @ 0..))) = (sides[0].array(), &sides[1])
+            && let (Some(base), Side::Number(exponent)) = (sides[0].array(), &sides[1])
+            && let Some(exponent @ 0..) = exponent.bits(DType::I64).map(|bits| bits as i64)
         {
-            return Ok(whole_power(base, exponent.unsigned_abs()));
-        }
-        if !op.takes(dtype) {
-            return Err(ArrayError::DType { op: op.name(), dtype });
+            return Ok(whole_power(base, exponent as u64));
         }
         let shape = |s: &'_ Side<'_>| s.array().map_or(Dims::new(), |a| Dims::from_slice(a.shape()));
-        let dims = broadcast(op.name(), &shape(&sides[0]), &shape(&sides[1]))?;
+        let (a, b) = (shape(&sides[0]), shape(&sides[1]));
+        let spec = |i: usize| sides[i].array().map_or_else(|| Spec::new(dtype, &[]), Spec::from);
+        let Some(dims) = broadcast(&a, &b) else {
+            return Err(ArrayError::Broadcast { op: op.name(), a: spec(0), b: spec(1) });
+        };
+        if !op.takes(dtype) {
+            return Err(ArrayError::DType { op: op.name(), of: Spec::new(dtype, &dims) });
+        }
         let args: Args = smallvec![arg(op.name(), &sides[0], dtype)?, arg(op.name(), &sides[1], dtype)?];
         let result = if op.compares() { DType::Bool } else { dtype };
         fits(op.name(), result, &dims)?;
@@ -300,7 +302,7 @@ pub(super) fn fits(op: &'static str, dtype: DType, dims: &[usize]) -> Result<(),
     match steersman_core::Operand::new(dtype, dims) {
         Ok(_) => Ok(()),
         Err(WorkloadError::Rank { .. }) => Err(ArrayError::Rank { op, dims: Dims::from_slice(dims) }),
-        Err(_) => Err(ArrayError::TooLarge { op, dtype, dims: Dims::from_slice(dims) }),
+        Err(_) => Err(ArrayError::TooLarge { op, of: Spec::new(dtype, dims) }),
     }
 }
 
@@ -318,18 +320,25 @@ pub(super) fn ternary(op: TernaryOp, sides: [Side<'_>; 3]) -> Array {
 
 fn nary(rt: &Runtime, op: TernaryOp, sides: &[Side<'_>; 3], dtype: DType) -> Result<Array, ArrayError> {
     if !op.takes(dtype) {
-        return Err(ArrayError::DType { op: op.name(), dtype });
+        let widest = sides.iter().filter_map(|s| s.array()).max_by_key(|a| a.rank());
+        return Err(ArrayError::DType {
+            op: op.name(),
+            of: Spec::new(dtype, widest.map_or(&[], |a| a.shape())),
+        });
     }
     let mut dims = Dims::new();
     let mut args = Args::new();
     for (i, side) in sides.iter().enumerate() {
         if let Some(a) = side.array() {
-            dims = broadcast(op.name(), &dims, a.shape())?;
+            dims = broadcast(&dims, a.shape()).ok_or_else(|| ArrayError::Broadcast {
+                op: op.name(),
+                a: Spec::new(dtype, &dims),
+                b: a.into(),
+            })?;
         }
         if op == TernaryOp::Where && i == 0 {
-            let condition = side.array().map_or(DType::Bool, |a| a.dtype());
-            if condition != DType::Bool {
-                return Err(ArrayError::Condition { dtype: condition });
+            if let Some(condition) = side.array().filter(|a| a.dtype() != DType::Bool) {
+                return Err(ArrayError::Condition { of: condition.into() });
             }
             args.push(arg(op.name(), side, DType::Bool)?);
         } else {

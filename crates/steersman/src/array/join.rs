@@ -17,13 +17,12 @@ impl Runtime {
     pub fn concat<A: Borrow<Array>>(&self, arrays: &[A], axis: impl Into<Axis>) -> Array {
         self.joined("concat", arrays, |arrays| {
             let first = arrays[0];
-            let axis = axis.into().resolve("concat", first.shape())?;
+            let axis = axis.into().resolve("concat", first)?;
             let mut dims = Dims::from_slice(first.shape());
             for a in &arrays[1..] {
                 let same = |i: usize| i == axis || a.shape().get(i) == first.shape().get(i);
                 if a.rank() != first.rank() || !(0..a.rank()).all(same) {
-                    let (first, b) = (Dims::from_slice(first.shape()), Dims::from_slice(a.shape()));
-                    return Err(ArrayError::Join { op: "concat", axis, a: first, b });
+                    return Err(ArrayError::Join { op: "concat", axis, a: first.into(), b: (*a).into() });
                 }
                 dims[axis] = dims[axis].saturating_add(a.shape()[axis]);
             }
@@ -38,10 +37,9 @@ impl Runtime {
     pub fn stack<A: Borrow<Array>>(&self, arrays: &[A], axis: impl Into<Axis>) -> Array {
         self.joined("stack", arrays, |arrays| {
             let first = arrays[0];
-            let axis = axis.into().within("stack", first.shape(), first.rank() + 1)?;
+            let axis = axis.into().within("stack", first, first.rank() + 1)?;
             if let Some(other) = arrays.iter().find(|a| a.shape() != first.shape()) {
-                let (a, b) = (Dims::from_slice(first.shape()), Dims::from_slice(other.shape()));
-                return Err(ArrayError::Join { op: "stack", axis, a, b });
+                return Err(ArrayError::Join { op: "stack", axis, a: first.into(), b: (*other).into() });
             }
             let expanded: Vec<Array> = arrays.iter().map(|a| a.expand(axis)).collect();
             Ok(self.concat(&expanded, axis))

@@ -73,8 +73,8 @@ pub(crate) mod value;
 mod views;
 
 pub use axis::{Axis, IntoShape, Over};
-pub use error::ArrayError;
 pub(crate) use error::Shape;
+pub use error::{ArrayError, Spec};
 pub use nested::Nested;
 pub use number::Number;
 pub use operand::Side;

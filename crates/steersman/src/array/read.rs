@@ -9,7 +9,7 @@ use crate::view::Element;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
-use steersman_core::{Dims, Place};
+use steersman_core::Place;
 
 /// An array's elements in row-major order, in place. Dereferences to a slice.
 pub struct Data<T> {
@@ -115,7 +115,7 @@ impl Array {
     pub fn item<T: Element>(&self) -> Result<T, Error> {
         self.check()?;
         if self.len() != 1 {
-            return Err(ArrayError::Item { dims: Dims::from_slice(self.shape()) }.into());
+            return Err(ArrayError::Item { of: self.into() }.into());
         }
         Ok(self.data::<T>()?[0])
     }

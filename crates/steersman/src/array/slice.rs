@@ -3,6 +3,7 @@
 //! `2..5`, `..`, `1..`, `..3`, `2..=4` are what they look like; [`Slice::step`] takes every n-th, backwards if negative.
 //! Negative bounds count from the end and bounds beyond the axis are cut to it, as in Python.
 
+use super::Array;
 use super::error::ArrayError;
 use smallvec::SmallVec;
 use std::fmt;
@@ -148,12 +149,10 @@ tuples!((A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F));
 pub(crate) type Cut = (Box<[(usize, isize)]>, Dims);
 
 /// Start and step along each axis, and the shape that is left.
-pub(crate) fn cut(slices: &[Slice], dims: &[usize]) -> Result<Cut, ArrayError> {
-    let fail = |why| ArrayError::Slice {
-        text: slices.iter().map(|s| s.to_string()).collect::<Vec<_>>().join(", "),
-        dims: Dims::from_slice(dims),
-        why,
-    };
+pub(crate) fn cut(slices: &[Slice], of: &Array) -> Result<Cut, ArrayError> {
+    let dims = of.shape();
+    let text = || slices.iter().map(|s| s.to_string()).collect::<Vec<_>>().join(", ");
+    let fail = |why| ArrayError::Slice { text: text(), of: of.into(), why };
     if slices.len() > dims.len() {
         return Err(fail("more slices than axes"));
     }

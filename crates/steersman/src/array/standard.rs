@@ -71,7 +71,10 @@ impl Array {
 
     /// Logarithm to base 10; the last digit may be off.
     pub fn log10(&self) -> Array {
-        self.log2().mul(std::f64::consts::LOG10_2)
+        self.or_bad(|| {
+            self.floats("log10")?;
+            Ok(self.log2().mul(std::f64::consts::LOG10_2))
+        })
     }
 
     /// Both as arrays of the type they are computed in, if they can be numbers and stretch to one shape.
@@ -87,7 +90,7 @@ impl Array {
         self.or_bad(|| {
             let dtype = other.array().map_or(self.dtype(), |b| promote(self.dtype(), b.dtype()));
             if dtype == DType::Bool {
-                return Err(ArrayError::DType { op, dtype });
+                return Err(ArrayError::DType { op, of: self.into() });
             }
             let b = match other {
                 Side::Number(x) => {
@@ -100,7 +103,9 @@ impl Array {
             if !self.runtime().is(b.runtime()) {
                 return Err(ArrayError::MixedRuntimes { op });
             }
-            broadcast(op, self.shape(), b.shape())?;
+            if broadcast(self.shape(), b.shape()).is_none() {
+                return Err(ArrayError::Broadcast { op, a: self.into(), b: (&b).into() });
+            }
             Ok(make(&self.cast(dtype), &b))
         })
     }

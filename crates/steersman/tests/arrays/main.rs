@@ -12,6 +12,7 @@ mod joined;
 mod limits;
 mod numpy;
 mod promotion;
+mod rust;
 mod shapes;
 
 use steersman::{Knobs, Runtime};
