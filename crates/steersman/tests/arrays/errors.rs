@@ -31,7 +31,7 @@ fn errors_name_the_op_the_shapes_and_the_types() {
     has(said(&a.reshape([4, 2])), &["reshape", "6 elements", "f32 (2, 3)", "(4, 2)"]);
     has(said(&a.reshape([-1, 4])), &["reshape", "(-1, 4)"]);
     has(said(&a.reshape([-1, -1])), &["reshape"]);
-    has(said(&a.permute(&[0, 0])), &["permute", "0, 0", "(2, 3)"]);
+    has(said(&a.permute([0, 0])), &["permute", "0, 0", "(2, 3)"]);
     has(said(&a.slice((.., .., ..))), &["slice", "more slices than axes"]);
     has(said(&a.slice((Slice::ALL.step(0),))), &["step of 0"]);
     has(said(&a.index(0, 2)), &["index 2", "axis 0"]);
@@ -112,6 +112,7 @@ fn a_plan_over_the_memory_limit_fails_before_it_runs_and_harms_nothing() {
     let why = large.eval().unwrap_err();
     assert!(matches!(why, Error::PlanTooLarge { .. }), "{why}");
     assert!(why.to_string().contains("memory.limit"), "{why}");
+    assert!(why.to_string().contains("needs 17.2 GB") && why.to_string().contains("1.05 MB"), "{why}");
     assert_eq!(fine.data::<f32>().unwrap()[0], 2.0);
     assert_eq!((&fine + 1.0).max(..).item::<f32>().unwrap(), 3.0);
 }
