@@ -63,9 +63,9 @@ fn arrays_turn_into_vectors_and_numbers_and_add_up() -> Result<(), Error> {
 #[test]
 fn ranges_shapes_and_axes_are_taken_as_they_come() {
     let rt = runtime();
-    let (dims, both) = ([3, 4], [0, 1]);
-    let a = rt.arange(0, 12, 1).reshape(&dims);
-    assert_eq!(a.shape(), rt.zeros::<i32>(dims).shape());
+    let (dims, both) = (&[3, 4], &[0, 1]);
+    let a = rt.arange(0, 12, 1).reshape(dims);
+    assert_eq!(a.shape(), rt.zeros::<i32>(*dims).shape());
     let read = |a: Array| a.to_vec::<i32>().unwrap();
     assert_eq!(a.max(both).item::<i32>().unwrap(), 11);
     assert_eq!(read(a.slice(2..)), [8, 9, 10, 11], "a range alone is about the first axis");
@@ -73,7 +73,7 @@ fn ranges_shapes_and_axes_are_taken_as_they_come() {
     assert_eq!(read(a.slice((0..usize::MAX, ..1))), [0, 4, 8]);
     assert_eq!(read(a.slice(Slice::ALL.step(-2)).slice((.., ..1))), [8, 0]);
     assert_eq!(read(a.permute([1, 0]).slice(..1)), [0, 4, 8]);
-    assert_eq!(a.sum(&both).item::<i64>().unwrap(), a.sum(vec![-1, 0]).item::<i64>().unwrap());
+    assert_eq!(a.sum(both).item::<i64>().unwrap(), a.sum(vec![-1, 0]).item::<i64>().unwrap());
     let owned: Vec<Array> = a.rows().collect();
     assert_eq!(read(rt.stack(&owned, 0)), read(rt.concat(&[&a], 0)));
 }
