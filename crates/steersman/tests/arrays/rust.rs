@@ -75,6 +75,8 @@ fn ranges_shapes_and_axes_are_taken_as_they_come() {
     assert_eq!(read(a.permute([1, 0]).slice(..1)), [0, 4, 8]);
     assert_eq!(a.sum(both).item::<i64>().unwrap(), a.sum(vec![-1, 0]).item::<i64>().unwrap());
     let owned: Vec<Array> = a.rows().collect();
+    rt.eval_all(&owned).unwrap();
+    assert!(owned.iter().all(Array::is_ready));
     assert_eq!(read(rt.stack(&owned, 0)), read(rt.concat(&[&a], 0)));
 }
 
