@@ -2,7 +2,7 @@
 
 mod program;
 
-use program::{Flags, report, runtime, time};
+use program::{Flags, report, runtime, start, time};
 use std::f64::consts::PI;
 use steersman::{Array, Error, Runtime};
 
@@ -20,7 +20,11 @@ fn step(rt: &Runtime, u: &Array) -> Array {
     u + RATE * (up + down + left + right - 4.0 * u)
 }
 
-fn main() -> Result<(), Error> {
+fn main() -> std::process::ExitCode {
+    start("heat", run)
+}
+
+fn run() -> Result<(), Error> {
     let flags = Flags::parse(&[("n", 256), ("steps", 100)]);
     let (n, steps) = (flags.get("n"), flags.get("steps"));
     let rt = runtime()?;
@@ -37,6 +41,7 @@ fn main() -> Result<(), Error> {
     // A sine keeps its form; each step takes the same share of its height.
     let share = 1.0 - 8.0 * RATE * (PI / (n + 1) as f64 / 2.0).sin().powi(2);
     let highest = (PI * n.div_ceil(2) as f64 / (n + 1) as f64).sin().powi(2);
-    report(&flags, "heat", result, highest * share.powi(steps as i32), 1e-9, &times, &[]);
+    let reference = highest * share.powf(steps as f64);
+    report(&flags, "heat", result, reference, 1e-9 * reference, &times, &[]);
     Ok(())
 }

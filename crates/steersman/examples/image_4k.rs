@@ -4,7 +4,7 @@
 
 mod program;
 
-use program::{Flags, report, runtime, time};
+use program::{Flags, report, runtime, start, time};
 use steersman::{Array, Error, Over};
 
 fn pixel(index: usize) -> f64 {
@@ -40,11 +40,21 @@ fn reference(batch: usize, size: usize) -> f64 {
     total / (batch * size) as f64
 }
 
-fn main() -> Result<(), Error> {
+fn main() -> std::process::ExitCode {
+    start("image_4k", run)
+}
+
+fn run() -> Result<(), Error> {
     let flags = Flags::parse(&[("batch", 4), ("height", 2160), ("width", 3840)]);
     let (batch, height, width) = (flags.get("batch"), flags.get("height"), flags.get("width"));
     let rt = runtime()?;
-    let pixels: Vec<f32> = (0..batch * height * width).map(|i| pixel(i) as f32).collect();
+    let size = batch.checked_mul(height).and_then(|n| n.checked_mul(width)).unwrap_or(usize::MAX);
+    let mut pixels: Vec<f32> = Vec::new();
+    pixels.try_reserve_exact(size).map_err(|why| Error::Memory {
+        workload: format!("{batch} images of {height} by {width}"),
+        why: why.to_string(),
+    })?;
+    pixels.extend((0..size).map(|i| pixel(i) as f32));
     let images = rt.from_vec(pixels, [batch, height, width])?;
     let (result, times) = time(|| Ok(f64::from(change(&images).item::<f32>()?)))?;
     let plan = rt.explain(&change(&images))?;
@@ -53,6 +63,7 @@ fn main() -> Result<(), Error> {
     }
     let peak = (plan.input_bytes + plan.peak_bytes) as f64;
     let more = [("input_bytes", plan.input_bytes as f64), ("peak_bytes", peak)];
-    report(&flags, "image_4k", result, reference(batch, height * width), 1e-4, &times, &more);
+    let reference = reference(batch, height * width);
+    report(&flags, "image_4k", result, reference, 1e-4 * reference, &times, &more);
     Ok(())
 }

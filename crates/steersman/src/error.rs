@@ -3,6 +3,7 @@
 use crate::array::ArrayError;
 use steersman_core::expr::ExprError;
 use steersman_core::knobs::KnobError;
+use steersman_core::units::Bytes;
 use steersman_core::wisdom::WisdomError;
 use steersman_core::{EngineError, WorkloadError};
 
@@ -29,8 +30,9 @@ pub enum Error {
     Expr(#[from] ExprError),
     /// A plan needs more memory than there is; nothing has run.
     #[error(
-        "computing this needs {need} bytes at its peak with {in_use} in use, over the limit of {limit}; \
-         read parts of it first, let results go sooner or raise memory.limit"
+        "computing this needs {} at its peak with {} in use, over the limit of {}; \
+         read parts of it first, let results go sooner or raise memory.limit",
+        Bytes(*.need), Bytes(*.in_use), Bytes(*.limit)
     )]
     PlanTooLarge {
         /// Bytes at the plan's peak.

@@ -150,7 +150,7 @@ fn a_line_that_is_wrong_is_named_with_what_was_expected() {
         ("y = sum x axis=one", &["axis=one", "axis=1,0"]),
         ("y = sum x along=1", &["along=1", "axis="]),
         ("y = exp x axis=1", &["axis=1", "reductions"]),
-        ("y = transpose x perm=0,0", &["perm=0,0"]),
+        ("y = transpose x perm=0,0", &["axes 0, 0", "f32 (3, 4)"]),
         ("y = transpose x axis=0", &["axis=0", "perm="]),
         ("y = and x x", &["not defined for f32"]),
         ("y = input f99 3", &["f99", "f32"]),

@@ -1,5 +1,6 @@
 //! What the example programs share: flags, timing, and one line of JSON.
 
+use std::process::ExitCode;
 use std::time::Instant;
 use steersman::{Error, Knobs, Runtime};
 
@@ -8,6 +9,17 @@ pub fn runtime() -> Result<Runtime, Error> {
     let mut knobs = Knobs::load()?;
     knobs.set("calibrate.background", "false")?;
     Runtime::with_knobs(knobs)
+}
+
+/// Runs the program; what goes wrong is said in one line, and the process then ends with 1.
+pub fn start(name: &str, run: impl FnOnce() -> Result<(), Error>) -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{name}: {why}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Numbers by flag, each with its default; `--json` apart.
@@ -22,6 +34,10 @@ impl Flags {
         let mut flags = Flags { numbers: defaults.to_vec(), json: false };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
+            if word == "--help" || word == "-h" {
+                print!("{}", known(defaults));
+                std::process::exit(0);
+            }
             if word == "--json" {
                 flags.json = true;
                 continue;
@@ -49,12 +65,15 @@ impl Flags {
 }
 
 fn usage(defaults: &[(&'static str, usize)], why: &str) -> ! {
-    eprintln!("{why}; known are:");
-    for (name, value) in defaults {
-        eprintln!("  --{name} N   (default {value})");
-    }
-    eprintln!("  --json       one JSON object");
+    eprint!("{why}; known are:\n{}", known(defaults));
     std::process::exit(2);
+}
+
+/// The flags, one a line.
+fn known(defaults: &[(&'static str, usize)]) -> String {
+    let flags =
+        defaults.iter().map(|(name, value)| format!("  {:<12} default {value}\n", format!("--{name} N")));
+    flags.chain(["  --json       one JSON object\n".into()]).collect()
 }
 
 /// The first time a program runs, and its steady state.
@@ -82,13 +101,13 @@ pub fn time(mut program: impl FnMut() -> Result<f64, Error>) -> Result<(f64, Tim
     Ok((result, Times { cold_s, steady_s: later[later.len() / 2] }))
 }
 
-/// Says how it went, and fails if the result is further from the reference than `tolerance` of it.
+/// Says how it went, and fails if the result is further from the reference than `within`.
 pub fn report(
     flags: &Flags,
     name: &str,
     result: f64,
     reference: f64,
-    tolerance: f64,
+    within: f64,
     times: &Times,
     more: &[(&str, f64)],
 ) {
@@ -108,8 +127,8 @@ pub fn report(
         }
     }
     let off = (result - reference).abs();
-    if off.is_nan() || off > tolerance * reference.abs() {
-        eprintln!("{name}: {result} is further from {reference} than {tolerance:e} of it");
+    if off.is_nan() || off > within {
+        eprintln!("{name}: {result:e} is {off:e} away from {reference:e}, which is more than {within:e}");
         std::process::exit(1);
     }
 }

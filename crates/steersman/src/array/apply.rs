@@ -45,7 +45,7 @@ impl Runtime {
             (Op::Reduce { kind, axes }, [x]) if axes.is_empty() => array(name, x)?.reduce(kind, ..),
             (Op::Reduce { kind, axes }, [x]) => array(name, x)?.reduce(kind, Over::axes(axes.iter())),
             (Op::Transpose { perm }, [x]) if perm.rank() == 0 => array(name, x)?.t(),
-            (Op::Transpose { perm }, [x]) => array(name, x)?.permute(&perm.iter().collect::<Vec<_>>()),
+            (Op::Transpose { perm }, [x]) => array(name, x)?.permute(perm.iter().collect::<Vec<_>>()),
             (Op::Copy, [x]) => array(name, x)?.contiguous(),
             (Op::Conv2d { stride, pad }, [x, f]) => array(name, x)?.conv2d(array(name, f)?, stride, pad),
             (Op::MatMul, [a, b]) => array(name, a)?.matmul(array(name, b)?),

@@ -16,6 +16,7 @@
 //! # Ok::<(), steersman::Error>(())
 //! ```
 
+use super::Array;
 use super::error::ArrayError;
 use smallvec::SmallVec;
 use steersman_core::{Axes, Dims};
@@ -30,24 +31,24 @@ impl Axis {
         Over::from(self).keep()
     }
 
-    pub(crate) fn resolve(self, op: &'static str, dims: &[usize]) -> Result<usize, ArrayError> {
-        self.within(op, dims, dims.len())
+    pub(crate) fn resolve(self, op: &'static str, of: &Array) -> Result<usize, ArrayError> {
+        self.within(op, of, of.rank())
     }
 
     /// The same where `rank` axes may be named (one more than there are, for `expand` and `stack`).
-    pub(crate) fn within(self, op: &'static str, dims: &[usize], rank: usize) -> Result<usize, ArrayError> {
+    pub(crate) fn within(self, op: &'static str, of: &Array, rank: usize) -> Result<usize, ArrayError> {
         let at = if self.0 < 0 { self.0 + rank as isize } else { self.0 };
         if (0..rank as isize).contains(&at) {
             return Ok(at as usize);
         }
-        Err(ArrayError::Axis { op, axis: self.0, dims: Dims::from_slice(dims) })
+        Err(ArrayError::Axis { op, axis: self.0, of: of.into(), rank })
     }
 }
 
 macro_rules! axis_from {
     ($($t:ty),*) => { $(
         impl From<$t> for Axis {
-            fn from(a: $t) -> Axis { Axis(a as isize) }
+            fn from(a: $t) -> Axis { Axis(isize::try_from(a).unwrap_or(isize::MAX)) }
         }
     )* };
 }
@@ -81,14 +82,19 @@ impl Over {
         self.keep
     }
 
+    /// Whether no axis is named, and so all are meant.
+    pub(crate) fn is_all(&self) -> bool {
+        self.axes.is_none()
+    }
+
     /// The axes as a set; `None` for a list that names none.
-    pub(crate) fn resolve(&self, op: &'static str, dims: &[usize]) -> Result<Option<Axes>, ArrayError> {
-        let Some(list) = &self.axes else { return Ok(Some(Axes::all(dims.len()))) };
+    pub(crate) fn resolve(&self, op: &'static str, of: &Array) -> Result<Option<Axes>, ArrayError> {
+        let Some(list) = &self.axes else { return Ok(Some(Axes::all(of.rank()))) };
         let mut found: SmallVec<[usize; 4]> = SmallVec::new();
         for &a in list {
-            let axis = Axis(a).resolve(op, dims)?;
+            let axis = Axis(a).resolve(op, of)?;
             if found.contains(&axis) {
-                return Err(ArrayError::AxisTwice { op, axis: a, dims: Dims::from_slice(dims) });
+                return Err(ArrayError::AxisTwice { op, axis: a, of: of.into() });
             }
             found.push(axis);
         }
@@ -115,8 +121,14 @@ macro_rules! over_from {
         impl<const N: usize> From<[$t; N]> for Over {
             fn from(axes: [$t; N]) -> Over { Over::axes(axes) }
         }
+        impl<const N: usize> From<&[$t; N]> for Over {
+            fn from(axes: &[$t; N]) -> Over { Over::axes(axes.iter().copied()) }
+        }
         impl From<&[$t]> for Over {
             fn from(axes: &[$t]) -> Over { Over::axes(axes.iter().copied()) }
+        }
+        impl From<Vec<$t>> for Over {
+            fn from(axes: Vec<$t>) -> Over { Over::axes(axes) }
         }
     )* };
 }
@@ -141,6 +153,9 @@ macro_rules! shapes {
         }
         impl<const N: usize> IntoShape for [$t; N] {
             fn into_shape(self) -> SmallVec<[isize; 4]> { (&self[..]).into_shape() }
+        }
+        impl<const N: usize> IntoShape for &[$t; N] {
+            fn into_shape(self) -> SmallVec<[isize; 4]> { self[..].into_shape() }
         }
         impl IntoShape for &[$t] {
             fn into_shape(self) -> SmallVec<[isize; 4]> {
@@ -167,5 +182,5 @@ pub(crate) fn shape(op: &'static str, given: &[isize]) -> Result<Dims, ArrayErro
 
 pub(crate) fn list(given: &[isize]) -> String {
     let inner: Vec<String> = given.iter().map(|d| d.to_string()).collect();
-    format!("({})", inner.join(", "))
+    format!("({}{})", inner.join(", "), if given.len() == 1 { "," } else { "" })
 }

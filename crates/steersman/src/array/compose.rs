@@ -2,6 +2,7 @@
 
 use super::Array;
 use super::axis::{Axis, Over};
+use super::elementwise::fits;
 use super::error::ArrayError;
 use super::slice::Slice;
 use smallvec::{SmallVec, smallvec};
@@ -20,19 +21,31 @@ impl Array {
     /// # Ok::<(), steersman::Error>(())
     /// ```
     pub fn softmax(&self, axis: impl Into<Axis>) -> Array {
-        let over = axis.into().keep();
-        let powers = self.sub(self.max(over.clone())).exp();
-        let total = powers.sum(over);
-        powers.div(total)
+        self.or_bad(|| {
+            let axis = axis.into();
+            axis.resolve("softmax", self)?;
+            self.floats("softmax")?;
+            let powers = self.sub(self.max(axis.keep())).exp();
+            let total = powers.sum(axis.keep());
+            Ok(powers.div(total))
+        })
     }
 
     /// ln Σeˣ along axes, with the largest taken off first so that nothing overflows.
     pub fn logsumexp(&self, over: impl Into<Over>) -> Array {
         let over = over.into();
-        let top = self.max(over.clone().keep());
-        let sum = self.sub(&top).exp().sum(over.clone()).ln();
-        let top = top.reshaped(Dims::from_slice(sum.shape()));
-        sum.add(top)
+        self.or_bad(|| {
+            over.resolve("logsumexp", self)?;
+            self.floats("logsumexp")?;
+            let top = self.max(over.clone().keep());
+            let sum = self.sub(&top).exp().sum(over).ln();
+            let top = top.reshaped(Dims::from_slice(sum.shape()));
+            Ok(sum.add(top))
+        })
+    }
+
+    pub(super) fn floats(&self, op: &'static str) -> Result<(), ArrayError> {
+        if self.dtype().is_float() { Ok(()) } else { Err(ArrayError::DType { op, of: self.into() }) }
     }
 
     /// x².
@@ -45,36 +58,44 @@ impl Array {
     pub fn tile(&self, times: &[usize]) -> Array {
         self.or_bad(|| {
             let rank = self.rank().max(times.len());
-            let lead = |n: usize| rank - n;
-            let own = |i: usize| i.checked_sub(lead(self.rank())).map_or(1, |j| self.shape()[j]);
-            let by = |i: usize| i.checked_sub(lead(times.len())).map_or(1, |j| times[j]);
-            // Each axis as two: how often, and what there is.
-            let apart: Vec<usize> = (0..rank).flat_map(|i| [1, own(i)]).collect();
-            let wide: Vec<usize> = (0..rank).flat_map(|i| [by(i), own(i)]).collect();
+            let own = |i: usize| (i + self.rank()).checked_sub(rank).map_or(1, |j| self.shape()[j]);
+            let by = |i: usize| (i + times.len()).checked_sub(rank).map_or(1, |j| times[j]);
             let whole: Vec<usize> = (0..rank).map(|i| own(i).saturating_mul(by(i))).collect();
-            Ok(self.reshape(apart).broadcast_to(wide).reshape(whole))
+            fits("tile", self.dtype(), &whole)?;
+            // Axis by axis with three of them at a time, so that as many axes can be tiled as there can be.
+            let mut tiled = self.reshape((0..rank).map(own).collect::<Vec<_>>());
+            for axis in (0..rank).rev().filter(|&i| by(i) != 1) {
+                let after = tiled.shape()[axis..].iter().product();
+                let before = tiled.shape()[..axis].iter().product();
+                let mut dims = tiled.shape().to_vec();
+                dims[axis] = whole[axis];
+                tiled =
+                    tiled.reshape([before, 1, after]).broadcast_to([before, by(axis), after]).reshape(dims);
+            }
+            Ok(tiled)
         })
     }
 
     /// Each element so many times along an axis, one after another.
     pub fn repeat(&self, times: usize, axis: impl Into<Axis>) -> Array {
         self.or_bad(|| {
-            let axis = axis.into().resolve("repeat", self.shape())?;
-            let mut wide: Vec<usize> = self.shape().to_vec();
-            wide.insert(axis + 1, times);
+            let axis = axis.into().resolve("repeat", self)?;
             let mut whole = self.shape().to_vec();
             whole[axis] = whole[axis].saturating_mul(times);
-            Ok(self.expand(axis + 1).broadcast_to(wide).reshape(whole))
+            fits("repeat", self.dtype(), &whole)?;
+            let before: usize = self.shape()[..=axis].iter().product();
+            let after = self.shape()[axis + 1..].iter().product();
+            Ok(self.reshape([before, 1, after]).broadcast_to([before, times, after]).reshape(whole))
         })
     }
 
     /// Parts of so many elements along an axis, the last one perhaps shorter.
     pub fn chunks(&self, size: usize, axis: impl Into<Axis>) -> Result<Vec<Array>, ArrayError> {
         self.check()?;
-        let axis = axis.into().resolve("chunks", self.shape())?;
+        let axis = axis.into().resolve("chunks", self)?;
         if size == 0 {
-            let (text, dims) = ("chunks of 0".into(), Dims::from_slice(self.shape()));
-            return Err(ArrayError::Slice { text, dims, why: "a part has at least one element" });
+            let text = "into chunks of 0".into();
+            return Err(ArrayError::Slice { text, of: self.into(), why: "a part has at least one element" });
         }
         let part = |start: usize| {
             let mut slices: SmallVec<[Slice; 8]> = smallvec![Slice::ALL; self.rank()];

@@ -33,9 +33,10 @@ impl Array {
             }
             let dtype = promote(self.dtype(), filters.dtype());
             let operand = |a: &Array| Operand::new(dtype, a.shape());
-            let w = Workload::new(Op::Conv2d { stride, pad }, [operand(self)?, operand(filters)?])?;
+            let w = Workload::new(Op::Conv2d { stride, pad }, [operand(self)?, operand(filters)?])
+                .map_err(|why| ArrayError::of_two(why, self, filters))?;
             let dims = Dims::from_slice(&w.output().dims);
-            fits(dtype, &dims)?;
+            fits("conv2d", dtype, &dims)?;
             let args = smallvec![Arg::Node(self.cast(dtype)), Arg::Node(filters.cast(dtype))];
             Ok(Node::make(self.runtime(), NodeOp::Conv2d { stride, pad }, dtype, dims, args))
         })

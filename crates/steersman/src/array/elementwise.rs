@@ -1,7 +1,7 @@
 //! Element-wise operations as methods.
 
 use super::Array;
-use super::error::ArrayError;
+use super::error::{ArrayError, Spec};
 use super::node::{Arg, Args, Node, NodeOp};
 use super::number::Number;
 use super::operand::Side;
@@ -104,7 +104,7 @@ binary! {
     div = Div;
     /// Remainder with the sign of the dividend
     rem = Rem;
-    /// aᵇ
+    /// aᵇ; integers only to a whole number of at least 0, other powers of them need a cast to floats
     pow = Pow;
     /// The smaller of both; NaN wins
     minimum = Min;
@@ -136,12 +136,21 @@ impl Array {
     /// Element-wise op by its name in the engine.
     pub fn unary(&self, op: UnaryOp) -> Array {
         self.or_bad(|| {
-            if !op.takes(self.dtype()) {
-                return Err(WorkloadError::DType { op: op.name(), dtype: self.dtype() }.into());
+            let dtype = self.dtype();
+            if dtype.is_integer()
+                && matches!(op, UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc)
+            {
+                return Ok(self.clone());
+            }
+            if dtype == DType::U8 && op == UnaryOp::Neg {
+                return Ok(binary(BinaryOp::Sub, 0.into(), self.into()));
+            }
+            if !op.takes(dtype) {
+                return Err(ArrayError::DType { op: op.name(), of: self.into() });
             }
             let args = smallvec![Arg::Node(self.clone())];
             let dims = Dims::from_slice(self.shape());
-            Ok(Node::make(self.runtime(), NodeOp::Unary(op), self.dtype(), dims, args))
+            Ok(Node::make(self.runtime(), NodeOp::Unary(op), dtype, dims, args))
         })
     }
 
@@ -196,9 +205,9 @@ pub(super) fn arg(op: &'static str, side: &Side<'_>, dtype: DType) -> Result<Arg
 }
 
 /// The shape both stretch to.
-pub(super) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Dims, ArrayError> {
+pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Option<Dims> {
     if a == b {
-        return Ok(Dims::from_slice(a));
+        return Some(Dims::from_slice(a));
     }
     let rank = a.len().max(b.len());
     let at = |d: &[usize], i: usize| (i + d.len()).checked_sub(rank).map_or(1, |j| d[j]);
@@ -208,13 +217,10 @@ pub(super) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Di
             (x, y) if x == y => out.push(x),
             (1, y) => out.push(y),
             (x, 1) => out.push(x),
-            _ => {
-                let (a, b) = (Dims::from_slice(a), Dims::from_slice(b));
-                return Err(WorkloadError::Broadcast { op, a, b }.into());
-            }
+            _ => return None,
         }
     }
-    Ok(out)
+    Some(out)
 }
 
 /// The runtime of the arrays among the operands, or the array that stands for what is wrong with them.
@@ -247,25 +253,57 @@ pub(crate) fn binary(op: BinaryOp, a: Side<'_>, b: Side<'_>) -> Array {
             (Some(x), None) | (None, Some(x)) => x.dtype(),
             (None, None) => return Err(ArrayError::NoArray { op: op.name() }),
         };
-        if !op.takes(dtype) {
-            return Err(WorkloadError::DType { op: op.name(), dtype }.into());
+        if op == BinaryOp::Pow
+            && dtype.is_integer()
+            && let (Some(base), Side::Number(exponent)) = (sides[0].array(), &sides[1])
+            && let Some(exponent @ 0..) = exponent.bits(DType::I64).map(|bits| bits as i64)
+        {
+            return Ok(whole_power(base, exponent as u64));
         }
         let shape = |s: &'_ Side<'_>| s.array().map_or(Dims::new(), |a| Dims::from_slice(a.shape()));
-        let dims = broadcast(op.name(), &shape(&sides[0]), &shape(&sides[1]))?;
+        let (a, b) = (shape(&sides[0]), shape(&sides[1]));
+        let spec = |i: usize| sides[i].array().map_or_else(|| Spec::new(dtype, &[]), Spec::from);
+        let Some(dims) = broadcast(&a, &b) else {
+            return Err(ArrayError::Broadcast { op: op.name(), a: spec(0), b: spec(1) });
+        };
+        if !op.takes(dtype) {
+            return Err(ArrayError::DType { op: op.name(), of: Spec::new(dtype, &dims) });
+        }
         let args: Args = smallvec![arg(op.name(), &sides[0], dtype)?, arg(op.name(), &sides[1], dtype)?];
         let result = if op.compares() { DType::Bool } else { dtype };
-        fits(result, &dims)?;
+        fits(op.name(), result, &dims)?;
         Ok(Node::make(rt, NodeOp::Binary(op), result, dims, args))
     };
     made().unwrap_or_else(|why| Node::bad(rt, std::sync::Arc::new(why)))
 }
 
+/// Integers to a whole power that is the same for all, by squaring; overflow wraps as in every product.
+fn whole_power(base: &Array, exponent: u64) -> Array {
+    let mut power: Option<Array> = None;
+    let mut square = base.clone();
+    let mut left = exponent;
+    while left > 0 {
+        if left & 1 == 1 {
+            power = Some(power.map_or_else(|| square.clone(), |p| p.mul(&square)));
+        }
+        left >>= 1;
+        if left > 0 {
+            square = square.mul(&square);
+        }
+    }
+    power.unwrap_or_else(|| base.ones_like())
+}
+
 /// Whether an array of this shape can be addressed; broadcasting may ask for more than there is.
-pub(super) fn fits(dtype: DType, dims: &[usize]) -> Result<(), ArrayError> {
+pub(super) fn fits(op: &'static str, dtype: DType, dims: &[usize]) -> Result<(), ArrayError> {
     if dims.len() <= 2 && dims.iter().all(|&d| d < 1 << 21) {
         return Ok(());
     }
-    Ok(steersman_core::Operand::new(dtype, dims).map(|_| ())?)
+    match steersman_core::Operand::new(dtype, dims) {
+        Ok(_) => Ok(()),
+        Err(WorkloadError::Rank { .. }) => Err(ArrayError::Rank { op, dims: Dims::from_slice(dims) }),
+        Err(_) => Err(ArrayError::TooLarge { op, of: Spec::new(dtype, dims) }),
+    }
 }
 
 /// An element-wise op of three operands, at least one of them an array.
@@ -282,26 +320,31 @@ pub(super) fn ternary(op: TernaryOp, sides: [Side<'_>; 3]) -> Array {
 
 fn nary(rt: &Runtime, op: TernaryOp, sides: &[Side<'_>; 3], dtype: DType) -> Result<Array, ArrayError> {
     if !op.takes(dtype) {
-        return Err(WorkloadError::DType { op: op.name(), dtype }.into());
+        let widest = sides.iter().filter_map(|s| s.array()).max_by_key(|a| a.rank());
+        return Err(ArrayError::DType {
+            op: op.name(),
+            of: Spec::new(dtype, widest.map_or(&[], |a| a.shape())),
+        });
     }
     let mut dims = Dims::new();
     let mut args = Args::new();
     for (i, side) in sides.iter().enumerate() {
         if let Some(a) = side.array() {
-            dims = broadcast(op.name(), &dims, a.shape())?;
+            dims = broadcast(&dims, a.shape()).ok_or_else(|| ArrayError::Broadcast {
+                op: op.name(),
+                a: Spec::new(dtype, &dims),
+                b: a.into(),
+            })?;
         }
         if op == TernaryOp::Where && i == 0 {
-            let condition = side.array().map_or(DType::Bool, |a| a.dtype());
-            if condition != DType::Bool {
-                let why =
-                    WorkloadError::MixedDTypes { op: "where's condition", a: condition, b: DType::Bool };
-                return Err(why.into());
+            if let Some(condition) = side.array().filter(|a| a.dtype() != DType::Bool) {
+                return Err(ArrayError::Condition { of: condition.into() });
             }
             args.push(arg(op.name(), side, DType::Bool)?);
         } else {
             args.push(arg(op.name(), side, dtype)?);
         }
     }
-    fits(dtype, &dims)?;
+    fits(op.name(), dtype, &dims)?;
     Ok(Node::make(rt, NodeOp::Ternary(op), dtype, dims, args))
 }

@@ -20,7 +20,19 @@ macro_rules! numbers {
         }
     )* };
 }
-numbers!(f32 => Float(f64), f64 => Float(f64), i32 => Int(i64), i64 => Int(i64), u8 => Int(i64), bool => Bool(bool));
+numbers!(f32 => Float(f64), f64 => Float(f64), bool => Bool(bool));
+numbers!(i8 => Int(i64), i16 => Int(i64), i32 => Int(i64), i64 => Int(i64), isize => Int(i64));
+numbers!(u8 => Int(i64), u16 => Int(i64), u32 => Int(i64));
+
+macro_rules! large {
+    ($($t:ty),*) => { $(
+        /// One beyond `i64` is a float: no array of integers holds it, and one of floats rounds it all the same.
+        impl From<$t> for Number {
+            fn from(x: $t) -> Number { i64::try_from(x).map_or(Number::Float(x as f64), Number::Int) }
+        }
+    )* };
+}
+large!(u64, usize);
 
 impl From<half::f16> for Number {
     fn from(x: half::f16) -> Number {
@@ -50,6 +62,17 @@ impl Number {
             Number::Float(x) => x,
             Number::Int(x) => x as f64,
             Number::Bool(x) => f64::from(u8::from(x)),
+        }
+    }
+
+    /// The number as an array of this type would hold it, for comparing: floats rounded, for integers cut off.
+    pub(crate) fn rounded(self, dtype: DType) -> Number {
+        match (self, dtype) {
+            (Number::Float(x), DType::F32) => Number::Float(f64::from(x as f32)),
+            (Number::Float(x), DType::F16) => Number::Float(half::f16::from_f64(x).to_f64()),
+            (Number::Float(x), DType::BF16) => Number::Float(half::bf16::from_f64(x).to_f64()),
+            (Number::Float(x), DType::I32 | DType::I64 | DType::U8) => Number::Float(x.trunc()),
+            _ => self,
         }
     }
 

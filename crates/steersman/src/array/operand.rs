@@ -42,4 +42,4 @@ macro_rules! numbers {
         }
     )* };
 }
-numbers!(f32, f64, i32, i64, u8, bool, half::f16, half::bf16);
+numbers!(f32, f64, half::f16, half::bf16, bool, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);

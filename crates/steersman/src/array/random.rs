@@ -53,7 +53,7 @@ impl Runtime {
 
     fn random(&self, spread: Spread, dtype: DType, to: impl IntoShape, seed: Seed) -> Array {
         let made = shape("random", &to.into_shape()).and_then(|dims| {
-            fits(dtype, &dims)?;
+            fits("random", dtype, &dims)?;
             Ok(Node::make(self, NodeOp::Random(spread), dtype, dims, smallvec![Arg::Scalar(seed.0)]))
         });
         made.unwrap_or_else(|why| Node::bad(self, Arc::new(why)))

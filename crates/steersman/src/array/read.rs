@@ -6,10 +6,12 @@ use super::value::{Buffer, Value, is_contiguous};
 use crate::error::Error;
 use crate::runtime::{Piece, Runtime, Trouble};
 use crate::view::Element;
+use smallvec::SmallVec;
+use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
-use steersman_core::{Dims, Place};
+use steersman_core::Place;
 
 /// An array's elements in row-major order, in place. Dereferences to a slice.
 pub struct Data<T> {
@@ -115,7 +117,7 @@ impl Array {
     pub fn item<T: Element>(&self) -> Result<T, Error> {
         self.check()?;
         if self.len() != 1 {
-            return Err(ArrayError::Item { dims: Dims::from_slice(self.shape()) }.into());
+            return Err(ArrayError::Item { of: self.into() }.into());
         }
         Ok(self.data::<T>()?[0])
     }
@@ -124,7 +126,8 @@ impl Array {
 impl Runtime {
     /// Computes several arrays in one plan, so that what they share is computed once. They stay where they were
     /// computed until someone reads them.
-    pub fn eval_all(&self, arrays: &[&Array]) -> Result<(), Error> {
-        crate::plan::compute(self, arrays, false)
+    pub fn eval_all<A: Borrow<Array>>(&self, arrays: &[A]) -> Result<(), Error> {
+        let arrays: SmallVec<[&Array; 8]> = arrays.iter().map(Borrow::borrow).collect();
+        crate::plan::compute(self, &arrays, false)
     }
 }

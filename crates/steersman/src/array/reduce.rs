@@ -3,7 +3,7 @@
 use super::Array;
 use super::axis::Over;
 use super::elementwise::fits;
-use super::error::ArrayError;
+use super::error::{ArrayError, Spec};
 use super::node::{Arg, Node, NodeOp};
 use super::promote::promote;
 use smallvec::smallvec;
@@ -23,7 +23,7 @@ reductions! {
     sum = Sum;
     /// Σx/n, of floats
     mean = Mean;
-    /// Πx
+    /// Πx. Integers and bools multiply to `i64`
     prod = Prod;
     /// The smallest; NaN wins
     min = Min;
@@ -49,11 +49,11 @@ impl Array {
     /// A reduction by its name in the engine, over one axis, several, or `..` for all of them.
     pub fn reduce(&self, kind: ReduceOp, over: impl Into<Over>) -> Array {
         let over = over.into();
-        if self.dtype() == DType::Bool && matches!(kind, ReduceOp::Sum) {
+        if self.dtype() == DType::Bool && matches!(kind, ReduceOp::Sum | ReduceOp::Prod) {
             return self.cast(DType::I64).reduce(kind, over);
         }
         self.or_bad(|| {
-            let axes = over.resolve(kind.name(), self.shape())?;
+            let axes = over.resolve(kind.name(), self)?;
             let Some(axes) = axes.filter(|a| !a.is_empty()) else {
                 // Nothing is reduced: the same as over an extra axis of one element.
                 return self
@@ -72,11 +72,11 @@ impl Array {
     fn reduced(&self, kind: ReduceOp, axes: Axes) -> Result<Array, ArrayError> {
         let dims = self.shape();
         if !kind.takes(self.dtype()) {
-            return Err(WorkloadError::DType { op: kind.name(), dtype: self.dtype() }.into());
+            return Err(ArrayError::DType { op: kind.name(), of: self.into() });
         }
         let kept: Dims = (0..dims.len()).filter(|&a| !axes.contains(a)).map(|a| dims[a]).collect();
         if axes.iter().any(|a| dims[a] == 0) && !kind.has_identity() && !kept.contains(&0) {
-            return Err(WorkloadError::EmptyReduce { op: kind.name(), dims: Dims::from_slice(dims) }.into());
+            return Err(ArrayError::Empty { op: kind.name(), of: self.into() });
         }
         let args = smallvec![Arg::Node(self.clone())];
         Ok(Node::make(self.runtime(), NodeOp::Reduce { kind, axes }, kind.result(self.dtype()), kept, args))
@@ -94,9 +94,10 @@ impl Array {
             }
             let dtype = promote(self.dtype(), other.dtype());
             let operand = |a: &Array| Operand::new(dtype, a.shape());
-            let w = Workload::new(Op::MatMul, [operand(self)?, operand(other)?])?;
+            let w = Workload::new(Op::MatMul, [operand(self)?, operand(other)?])
+                .map_err(|why| product_error(why, self, other))?;
             let full = Dims::from_slice(&w.output().dims);
-            fits(dtype, &full)?;
+            fits("matmul", dtype, &full)?;
             let args = smallvec![Arg::Node(self.cast(dtype)), Arg::Node(other.cast(dtype))];
             let product = Node::make(self.runtime(), NodeOp::MatMul, dtype, full.clone(), args);
             let mut dims = full;
@@ -109,5 +110,15 @@ impl Array {
             }
             Ok(product.reshaped(dims))
         })
+    }
+}
+
+/// What is wrong with a product; one too large is told apart, since the engine does not name the op.
+fn product_error(why: WorkloadError, a: &Array, b: &Array) -> ArrayError {
+    match why {
+        WorkloadError::TooLarge { dims, dtype } => {
+            ArrayError::TooLarge { op: "matmul", of: Spec { dtype, dims } }
+        }
+        other => ArrayError::of_two(other, a, b),
     }
 }

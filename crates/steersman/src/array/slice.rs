@@ -1,12 +1,13 @@
 //! Which elements along an axis: Python's slices, with Rust's ranges.
 //!
-//! `2..5`, `..`, `1..`, `..3` are what they look like; [`Slice::step`] takes every n-th, backwards if negative.
+//! `2..5`, `..`, `1..`, `..3`, `2..=4` are what they look like; [`Slice::step`] takes every n-th, backwards if negative.
 //! Negative bounds count from the end and bounds beyond the axis are cut to it, as in Python.
 
+use super::Array;
 use super::error::ArrayError;
 use smallvec::SmallVec;
 use std::fmt;
-use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 use steersman_core::Dims;
 
 /// Some elements along one axis.
@@ -65,23 +66,54 @@ impl From<RangeFull> for Slice {
     }
 }
 
-macro_rules! ranges {
+/// A range alone is about the first axis.
+macro_rules! one_axis {
     ($($t:ty),*) => { $(
-        impl From<Range<$t>> for Slice {
-            fn from(r: Range<$t>) -> Slice { Slice::new(Some(r.start as isize), Some(r.end as isize), 1) }
-        }
-        impl From<RangeFrom<$t>> for Slice {
-            fn from(r: RangeFrom<$t>) -> Slice { Slice::new(Some(r.start as isize), None, 1) }
-        }
-        impl From<RangeTo<$t>> for Slice {
-            fn from(r: RangeTo<$t>) -> Slice { Slice::new(None, Some(r.end as isize), 1) }
+        impl IntoSlices for $t {
+            fn into_slices(self) -> SmallVec<[Slice; 4]> { SmallVec::from_slice(&[self.into()]) }
         }
     )* };
 }
+
+macro_rules! ranges {
+    ($($t:ty),*) => { $(
+        impl From<Range<$t>> for Slice {
+            fn from(r: Range<$t>) -> Slice { Slice::new(bound(r.start), bound(r.end), 1) }
+        }
+        impl From<RangeFrom<$t>> for Slice {
+            fn from(r: RangeFrom<$t>) -> Slice { Slice::new(bound(r.start), None, 1) }
+        }
+        impl From<RangeTo<$t>> for Slice {
+            fn from(r: RangeTo<$t>) -> Slice { Slice::new(None, bound(r.end), 1) }
+        }
+        impl From<RangeInclusive<$t>> for Slice {
+            fn from(r: RangeInclusive<$t>) -> Slice { Slice::new(bound(*r.start()), after(*r.end()), 1) }
+        }
+        impl From<RangeToInclusive<$t>> for Slice {
+            fn from(r: RangeToInclusive<$t>) -> Slice { Slice::new(None, after(r.end), 1) }
+        }
+        one_axis!(Range<$t>, RangeFrom<$t>, RangeTo<$t>, RangeInclusive<$t>, RangeToInclusive<$t>);
+    )* };
+}
+
+/// A bound; one beyond every axis stays so, and does not count from the end.
+fn bound(at: impl TryInto<isize>) -> Option<isize> {
+    Some(at.try_into().unwrap_or(isize::MAX))
+}
+
+/// The bound behind the last element taken; behind the very last one there is none.
+fn after(last: impl TryInto<isize>) -> Option<isize> {
+    match last.try_into().unwrap_or(isize::MAX) {
+        -1 => None,
+        last => Some(last.saturating_add(1)),
+    }
+}
+
+one_axis!(Slice, RangeFull);
 ranges!(i32, isize, usize);
 
-/// What can be given to [`Array::slice`](super::Array::slice): a tuple of ranges and slices, one for each axis
-/// from the first; axes not named are taken whole.
+/// What can be given to [`Array::slice`](super::Array::slice): a range or a tuple of ranges and slices, one for each
+/// axis from the first; axes not named are taken whole.
 pub trait IntoSlices {
     /// One slice for each axis named.
     fn into_slices(self) -> SmallVec<[Slice; 4]>;
@@ -117,12 +149,10 @@ tuples!((A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F));
 pub(crate) type Cut = (Box<[(usize, isize)]>, Dims);
 
 /// Start and step along each axis, and the shape that is left.
-pub(crate) fn cut(slices: &[Slice], dims: &[usize]) -> Result<Cut, ArrayError> {
-    let fail = |why| ArrayError::Slice {
-        text: slices.iter().map(|s| s.to_string()).collect::<Vec<_>>().join(", "),
-        dims: Dims::from_slice(dims),
-        why,
-    };
+pub(crate) fn cut(slices: &[Slice], of: &Array) -> Result<Cut, ArrayError> {
+    let dims = of.shape();
+    let text = || slices.iter().map(|s| s.to_string()).collect::<Vec<_>>().join(", ");
+    let fail = |why| ArrayError::Slice { text: text(), of: of.into(), why };
     if slices.len() > dims.len() {
         return Err(fail("more slices than axes"));
     }
@@ -183,5 +213,16 @@ mod tests {
             }
         }
         assert_eq!(Slice::ALL.step(0).resolve(3), None);
+    }
+
+    #[test]
+    fn ranges_with_their_end_and_beyond_every_axis_are_what_they_look_like() {
+        let taken = |s: Slice| s.resolve(5).map(|(first, _, count)| (first, count));
+        assert_eq!(taken((1..=3).into()), Some((1, 3)));
+        assert_eq!(taken((..=-1).into()), Some((0, 5)), "up to and with the last one");
+        assert_eq!(taken((..=-2).into()), Some((0, 4)));
+        assert_eq!(taken((2..usize::MAX).into()), Some((2, 3)), "no number of elements is negative");
+        assert_eq!(taken((..=usize::MAX).into()), Some((0, 5)));
+        assert_eq!(taken((usize::MAX..).into()), Some((0, 0)));
     }
 }

@@ -2,13 +2,13 @@
 //! whose elements do not lie in order.
 
 use super::Array;
-use super::axis::{Axis, IntoShape, list, shape};
+use super::axis::{Axis, IntoShape, Over, list, shape};
 use super::elementwise::fits;
 use super::error::ArrayError;
 use super::node::{Arg, Node, NodeOp};
 use super::slice::{IntoSlices, Slice, cut};
 use smallvec::{SmallVec, smallvec};
-use steersman_core::{Dims, Perm, WorkloadError};
+use steersman_core::{Dims, Perm};
 
 impl Array {
     fn viewed(&self, op: NodeOp, dims: Dims) -> Array {
@@ -26,12 +26,7 @@ impl Array {
     pub fn reshape(&self, to: impl IntoShape) -> Array {
         let to = to.into_shape();
         self.or_bad(|| {
-            let fail = || ArrayError::Reshape {
-                op: "reshape",
-                elements: self.len(),
-                from: Dims::from_slice(self.shape()),
-                to: list(&to),
-            };
+            let fail = || ArrayError::Reshape { op: "reshape", of: self.into(), to: list(&to) };
             let open: SmallVec<[usize; 2]> = (0..to.len()).filter(|&i| to[i] == -1).collect();
             let mut given = to.clone();
             if let &[axis] = &open[..] {
@@ -47,7 +42,7 @@ impl Array {
             if elements != Some(self.len()) {
                 return Err(fail());
             }
-            fits(self.dtype(), &dims)?;
+            fits("reshape", self.dtype(), &dims)?;
             Ok(self.reshaped(dims))
         })
     }
@@ -58,15 +53,15 @@ impl Array {
     }
 
     /// Axes in another order: axis `i` of the result is axis `axes[i]` of this.
-    pub fn permute<A: Into<Axis> + Copy>(&self, axes: &[A]) -> Array {
+    pub fn permute<A: Into<Axis> + Copy>(&self, axes: impl AsRef<[A]>) -> Array {
         self.or_bad(|| {
             let mut order: SmallVec<[usize; 8]> = SmallVec::new();
-            for &a in axes {
-                order.push(a.into().resolve("permute", self.shape())?);
+            for &a in axes.as_ref() {
+                order.push(a.into().resolve("permute", self)?);
             }
             let perm = Perm::from_list(&order).filter(|p| p.rank() == self.rank()).ok_or_else(|| {
-                let perm = order.iter().map(|a| a.to_string()).collect::<Vec<_>>().join(",");
-                WorkloadError::Perm { perm, dims: Dims::from_slice(self.shape()) }
+                let axes = order.iter().map(|a| a.to_string()).collect::<Vec<_>>().join(", ");
+                ArrayError::Permute { axes, of: self.into() }
             })?;
             let dims = perm.iter().map(|a| self.shape()[a]).collect();
             Ok(self.viewed(NodeOp::Permute(perm), dims))
@@ -76,7 +71,7 @@ impl Array {
     /// All axes in reverse order: a matrix's transpose.
     pub fn t(&self) -> Array {
         let order: SmallVec<[usize; 8]> = (0..self.rank()).rev().collect();
-        self.permute(&order)
+        self.permute(order)
     }
 
     /// The last two axes exchanged: the transpose of each matrix in a stack.
@@ -84,12 +79,11 @@ impl Array {
         self.or_bad(|| {
             let rank = self.rank();
             if rank < 2 {
-                let dims = Dims::from_slice(self.shape());
-                return Err(WorkloadError::NotMatrix { op: "matrix_transpose", need: 2, dims }.into());
+                return Err(ArrayError::FewAxes { op: "matrix_transpose", of: self.into(), need: 2 });
             }
             let mut order: SmallVec<[usize; 8]> = (0..rank).collect();
             order.swap(rank - 2, rank - 1);
-            Ok(self.permute(&order))
+            Ok(self.permute(order))
         })
     }
 
@@ -97,7 +91,7 @@ impl Array {
     pub fn slice(&self, slices: impl IntoSlices) -> Array {
         let slices = slices.into_slices();
         self.or_bad(|| {
-            let (steps, dims) = cut(&slices, self.shape())?;
+            let (steps, dims) = cut(&slices, self)?;
             Ok(self.viewed(NodeOp::Slice(steps), dims))
         })
     }
@@ -105,11 +99,11 @@ impl Array {
     /// The part at `index` along an axis, which disappears; a negative index counts from the end.
     pub fn index(&self, axis: impl Into<Axis>, index: isize) -> Array {
         self.or_bad(|| {
-            let axis = axis.into().resolve("index", self.shape())?;
+            let axis = axis.into().resolve("index", self)?;
             let n = self.shape()[axis] as isize;
             let at = if index < 0 { index + n } else { index };
             if !(0..n).contains(&at) {
-                return Err(ArrayError::Index { index, axis, dims: Dims::from_slice(self.shape()) });
+                return Err(ArrayError::Index { index, axis, of: self.into() });
             }
             let mut slices: SmallVec<[Slice; 8]> = smallvec![Slice::ALL; self.rank()];
             slices[axis] = Slice::from(at..at + 1);
@@ -117,12 +111,12 @@ impl Array {
         })
     }
 
-    /// Elements along an axis in reverse order.
-    pub fn flip(&self, axis: impl Into<Axis>) -> Array {
+    /// Elements along an axis, several, or `..` for all of them in reverse order.
+    pub fn flip(&self, over: impl Into<Over>) -> Array {
         self.or_bad(|| {
-            let axis = axis.into().resolve("flip", self.shape())?;
-            let mut slices: SmallVec<[Slice; 8]> = smallvec![Slice::ALL; self.rank()];
-            slices[axis] = Slice::ALL.step(-1);
+            let axes = over.into().resolve("flip", self)?.unwrap_or_default();
+            let slices: SmallVec<[Slice; 8]> =
+                (0..self.rank()).map(|a| Slice::ALL.step(if axes.contains(a) { -1 } else { 1 })).collect();
             Ok(self.slice(&slices[..]))
         })
     }
@@ -131,14 +125,14 @@ impl Array {
     pub fn broadcast_to(&self, to: impl IntoShape) -> Array {
         let to = to.into_shape();
         self.or_bad(|| {
-            let dims = shape("broadcast", &to)?;
+            let dims = shape("broadcast_to", &to)?;
             let lead = dims.len().checked_sub(self.rank());
             let stretches =
                 |lead: usize| self.shape().iter().zip(&dims[lead..]).all(|(&d, &t)| d == t || d == 1);
             if !lead.is_some_and(stretches) {
-                return Err(ArrayError::Stretch { from: Dims::from_slice(self.shape()), to: dims });
+                return Err(ArrayError::Stretch { of: self.into(), to: dims });
             }
-            fits(self.dtype(), &dims)?;
+            fits("broadcast_to", self.dtype(), &dims)?;
             if dims[..] == *self.shape() {
                 return Ok(self.clone());
             }
@@ -146,26 +140,28 @@ impl Array {
         })
     }
 
-    /// Without an axis that has one element.
-    pub fn squeeze(&self, axis: impl Into<Axis>) -> Array {
+    /// Without an axis of one element, without several, or with `..` without all that there are.
+    pub fn squeeze(&self, over: impl Into<Over>) -> Array {
+        let over = over.into();
         self.or_bad(|| {
-            let axis = axis.into().resolve("squeeze", self.shape())?;
-            let mut dims = Dims::from_slice(self.shape());
-            if dims[axis] != 1 {
-                return Err(ArrayError::Squeeze { axis, dims });
+            let axes = over.resolve("squeeze", self)?.unwrap_or_default();
+            let dims = Dims::from_slice(self.shape());
+            let long = axes.iter().find(|&a| dims[a] != 1);
+            if let Some(axis) = long.filter(|_| !over.is_all()) {
+                return Err(ArrayError::Squeeze { axis, of: self.into() });
             }
-            dims.remove(axis);
-            Ok(self.reshaped(dims))
+            let left = (0..dims.len()).filter(|&a| !axes.contains(a) || dims[a] != 1);
+            Ok(self.reshaped(left.map(|a| dims[a]).collect()))
         })
     }
 
     /// With a new axis of one element at this position.
     pub fn expand(&self, axis: impl Into<Axis>) -> Array {
         self.or_bad(|| {
-            let axis = axis.into().within("expand", self.shape(), self.rank() + 1)?;
+            let axis = axis.into().within("expand", self, self.rank() + 1)?;
             let mut dims = Dims::from_slice(self.shape());
             dims.insert(axis, 1);
-            fits(self.dtype(), &dims)?;
+            fits("expand", self.dtype(), &dims)?;
             Ok(self.reshaped(dims))
         })
     }

@@ -20,6 +20,13 @@ fn softmax_and_logsumexp_do_not_overflow() {
 #[test]
 fn tiles_repeats_and_parts_are_numpys() {
     let rt = runtime();
+    assert_eq!(rt.zeros::<f32>([2; 8]).tile(&[2; 8]).shape(), [4; 8], "as many axes as there can be");
+    assert_eq!(rt.zeros::<f32>([2; 8]).repeat(3, -1).shape(), [2, 2, 2, 2, 2, 2, 2, 6]);
+    assert_eq!(rt.zeros::<f32>([5]).chunks(usize::MAX, 0).unwrap()[0].shape(), [5]);
+    let grid = rt.array([[1, 2], [3, 4]]);
+    let twice = [[1, 2, 1, 2], [3, 4, 3, 4], [1, 2, 1, 2], [3, 4, 3, 4]];
+    assert_eq!(grid.tile(&[2, 2]).to_vec::<i32>().unwrap(), twice.concat());
+    assert_eq!(grid.tile(&[2, 1, 0]).shape(), [2, 2, 0]);
     let x = rt.arange(0i64, 6, 1).reshape([2, 3]);
     let tiled = x.tile(&[2, 1, 2]);
     assert_eq!(tiled.shape(), [2, 2, 6]);

@@ -1,5 +1,5 @@
-use crate::runtime;
-use steersman::Array;
+use crate::{runtime, runtime_with};
+use steersman::{Array, Error, Over};
 
 #[test]
 fn a_chain_of_a_million_nodes_is_built_read_and_dropped() {
@@ -73,4 +73,36 @@ fn a_value_that_is_looked_at_twice_is_not_replaced_in_place() {
     drop(product);
     let plain: Vec<f32> = (0..n * n).map(|i| ((i % 17) + ((i % n) * n + i / n) % 17) as f32).collect();
     assert!(sum.to_vec::<f32>().unwrap() == plain);
+}
+
+/// The program of the example `image_4k`: images normalised one by one and bent, and how far they changed.
+fn change(images: &Array) -> Array {
+    let each = || Over::axes([1, 2]).keep();
+    let centred = images - &images.mean(each());
+    let deviation = ((&centred * &centred).mean(each()) + 1e-6).sqrt();
+    let bent = (centred / deviation * 1.0123 - 0.02).maximum(0.0).pow(1.8);
+    let off = bent - images;
+    (&off * &off).mean(..)
+}
+
+#[test]
+fn the_image_program_needs_no_more_than_1_2_times_its_input_beside_it() {
+    let dims = [4, 540, 960];
+    let input: usize = dims.iter().product::<usize>() * 4;
+    let images = |rt: &steersman::Runtime| {
+        let pixels = (0..input / 4).map(|i| (i * 37 % 256) as f32 / 256.0).collect();
+        rt.from_vec(pixels, dims).unwrap()
+    };
+    // The vector is the program's own; the limit is on what the runtime adds.
+    let rt = runtime_with(&[("memory.limit", &(input * 12 / 10).to_string())]);
+    let result = change(&images(&rt));
+    let plan = rt.explain(&result).unwrap();
+    assert_eq!(plan.input_bytes, input);
+    assert!((input + plan.peak_bytes) as f64 <= 2.2 * input as f64, "{plan}");
+    assert!(result.item::<f32>().unwrap() > 0.0);
+    // With the middle held by someone it is kept, and the same limit is too low for two of them.
+    let images = images(&rt);
+    let (one, two) = (images.exp(), images.sin());
+    assert!(matches!(rt.eval_all(&[&one, &two]), Err(Error::PlanTooLarge { .. })));
+    assert!(change(&images).item::<f32>().is_ok(), "what was given stays usable");
 }

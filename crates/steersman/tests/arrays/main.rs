@@ -10,7 +10,9 @@ mod exchange;
 mod graphs;
 mod joined;
 mod limits;
+mod numpy;
 mod promotion;
+mod rust;
 mod shapes;
 
 use steersman::{Knobs, Runtime};

@@ -58,7 +58,7 @@ fn programs_give_on_the_adapter_what_they_give_on_the_host() {
     });
     same("views", |rt| {
         let x = rt.arange(0.0f32, 60.0, 1.0).reshape([3, 4, 5]);
-        x.permute(&[2, 0, 1]).contiguous() * 0.5
+        x.permute([2, 0, 1]).contiguous() * 0.5
     });
 }
 
