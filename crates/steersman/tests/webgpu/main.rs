@@ -8,8 +8,21 @@
 mod apply;
 #[path = "../arrays/basics.rs"]
 mod basics;
+#[path = "../arrays/compose.rs"]
+mod compose;
+#[path = "../arrays/display.rs"]
+mod display;
+#[path = "../arrays/errors.rs"]
+mod errors;
+#[cfg(feature = "ndarray")]
+#[path = "../arrays/exchange.rs"]
+mod exchange;
 #[path = "../arrays/graphs.rs"]
 mod graphs;
+#[path = "../arrays/joined.rs"]
+mod joined;
+#[path = "../arrays/limits.rs"]
+mod limits;
 mod programs;
 #[path = "../arrays/promotion.rs"]
 mod promotion;
