@@ -98,7 +98,8 @@ fn promising(engine: &Engine, w: &Workload, kind: Kind, found: &[Finding]) -> Ve
 fn keep(engine: &Engine, w: &Workload, kind: Kind, points: &[Variant], mut found: Vec<Finding>) -> usize {
     let time = |f: &Finding| f.best.map_or(f64::INFINITY, |s| s.0);
     found.sort_by(|a, b| time(a).total_cmp(&time(b)));
-    let tried = |v: &Variant| found.iter().any(|f| f.variant == *v && (f.best.is_some() || f.failed.is_some()));
+    let tried =
+        |v: &Variant| found.iter().any(|f| f.variant == *v && (f.best.is_some() || f.failed.is_some()));
     let left: Vec<&Variant> = points.iter().filter(|v| !tried(v)).collect();
     let mut done: Vec<u16> = Vec::new();
     for (f, best) in found.iter().filter_map(|f| Some((f, f.best?))) {

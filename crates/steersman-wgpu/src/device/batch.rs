@@ -53,8 +53,6 @@ pub(super) struct Batch {
     /// Submissions that are not done.
     pending: Arc<AtomicUsize>,
     touched: Vec<u64>,
-    /// Buffers that the host has mapped, by where their addresses start: nothing that uses them may be submitted.
-    pub mapped: SmallVec<[u64; 2]>,
     groups: HashMap<(u64, SmallVec<[u64; 6]>), wgpu::BindGroup>,
     /// Bytes written to the queue since the last submission.
     pub written: u64,
@@ -81,7 +79,6 @@ impl Batch {
             count: 0,
             pending: Arc::default(),
             touched: Vec::new(),
-            mapped: SmallVec::new(),
             groups: HashMap::new(),
             written: 0,
             stamps: None,

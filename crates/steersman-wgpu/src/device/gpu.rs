@@ -10,7 +10,7 @@ use crate::device::pipeline::Pipeline;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use steersman_core::{Address, Identity, KernelError, Ran, Seconds};
 
@@ -77,8 +77,6 @@ pub struct Gpu {
     pub(super) faults: Arc<Faults>,
     pub(super) pool: Mutex<Pool>,
     pub(super) batch: Mutex<Batch>,
-    /// Told when the host has let go of a buffer that it had mapped.
-    pub(super) unmapped: Condvar,
     pub(super) staging: Staging,
     pub(super) uploaded: AtomicU64,
     pub(super) downloaded: AtomicU64,
@@ -114,7 +112,6 @@ impl Gpu {
         let gpu = Gpu {
             pool: Mutex::new(Pool::new(limit, largest)),
             batch: Mutex::new(Batch::new(&device)),
-            unmapped: Condvar::new(),
             staging: Staging::default(),
             uploaded: AtomicU64::new(0),
             downloaded: AtomicU64::new(0),
@@ -234,7 +231,7 @@ impl Gpu {
     /// Enqueues a dispatch; the first of its pipeline is no measurement.
     pub(crate) fn launch(&self, launch: &Launch<'_>) -> Result<Ran, KernelError> {
         self.faults.alive()?;
-        let mut batch = self.batch_for(launch.buffers);
+        let mut batch = self.batch();
         guarded(|| {
             if batch.add(&self.device, &self.queue, launch) {
                 batch.submit(&self.queue);
@@ -246,12 +243,6 @@ impl Gpu {
 
     pub(super) fn batch(&self) -> MutexGuard<'_, Batch> {
         self.batch.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    /// The batch, at a time when the host has none of these buffers mapped.
-    pub(super) fn batch_for(&self, buffers: &[Arc<Held>]) -> MutexGuard<'_, Batch> {
-        let mapped = |batch: &mut Batch| buffers.iter().any(|b| batch.mapped.contains(&b.start));
-        self.unmapped.wait_while(self.batch(), mapped).unwrap_or_else(|e| e.into_inner())
     }
 
     pub(super) fn pool(&self) -> MutexGuard<'_, Pool> {

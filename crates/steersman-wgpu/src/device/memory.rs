@@ -42,9 +42,13 @@ impl Memory for Gpu {
         }
         let (held, offset) = self.find(to)?;
         inside(&held, offset, from.len())?;
-        if self.write_shared(&held, offset, from)? {
-            self.uploaded.fetch_add(from.len() as u64, Ordering::Relaxed);
-            return Ok(());
+        {
+            let mut batch = self.batch();
+            if self.write_shared(&mut batch, &held, offset, from)? {
+                drop(batch);
+                self.uploaded.fetch_add(from.len() as u64, Ordering::Relaxed);
+                return Ok(());
+            }
         }
         // Copies are of whole words: what shares a word with a neighbour is read first.
         let (start, end) = (offset & !3, (offset + from.len() as u64).next_multiple_of(4));
@@ -65,9 +69,22 @@ impl Memory for Gpu {
             patched = words;
             &patched
         };
-        for (i, piece) in bytes.chunks(WRITTEN as usize).enumerate() {
-            self.write(&held, start + i as u64 * WRITTEN, piece)?;
-        }
+        let mut batch = self.batch();
+        guarded(|| {
+            // Writes go before the next submission's work, whatever order they were asked in.
+            if batch.touches(held.start) {
+                batch.submit(&self.queue);
+            }
+            for (i, piece) in bytes.chunks(WRITTEN as usize).enumerate() {
+                self.queue.write_buffer(&held.buffer, start + i as u64 * WRITTEN, piece);
+                batch.written += piece.len() as u64;
+                if batch.written >= WRITTEN {
+                    batch.submit(&self.queue);
+                    let _ = self.device.poll(wgpu::PollType::Poll);
+                }
+            }
+        })?;
+        drop(batch);
         self.uploaded.fetch_add(from.len() as u64, Ordering::Relaxed);
         self.faults.take()
     }
@@ -81,7 +98,9 @@ impl Memory for Gpu {
         inside(&held, offset, to.len())?;
         if self.direct() {
             self.wait()?;
-            if self.read_shared(&held, offset, to)? {
+            let mut batch = self.batch();
+            if self.read_shared(&mut batch, &held, offset, to)? {
+                drop(batch);
                 self.downloaded.fetch_add(to.len() as u64, Ordering::Relaxed);
                 return Ok(());
             }
@@ -193,49 +212,22 @@ impl Gpu {
         }
     }
 
-    /// Writes whole words to a buffer by the queue. Copying them to memory that the device sees holds nobody up.
-    fn write(&self, held: &Arc<Held>, at: u64, words: &[u8]) -> Result<(), KernelError> {
-        let Some(size) = wgpu::BufferSize::new(words.len() as u64) else { return Ok(()) };
-        let view = guarded(|| {
-            let mut view = self.queue.write_buffer_with(&held.buffer, at, size)?;
-            view.slice(..).copy_from_slice(words);
-            Some(view)
-        })?;
-        let Some(view) = view else {
-            self.faults.take()?;
-            return Err(KernelError::Failed("the device gave no memory to write to".into()));
-        };
-        let mut batch = self.batch_for(std::slice::from_ref(held));
-        guarded(|| {
-            // Writes go before the next submission's work, whatever order they were asked in.
-            if batch.touches(held.start) {
-                batch.submit(&self.queue);
-            }
-            drop(view);
-            batch.written += words.len() as u64;
-            if batch.written >= WRITTEN {
-                batch.submit(&self.queue);
-                let _ = self.device.poll(wgpu::PollType::Poll);
-            }
-        })
-    }
-
     /// Reads whole words of a buffer.
-    fn read(&self, held: &Arc<Held>, start: u64, to: &mut [u8]) -> Result<(), KernelError> {
+    fn read(&self, held: &Held, start: u64, to: &mut [u8]) -> Result<(), KernelError> {
         self.read_words(held, start, to.len() as u64, |bytes| to.copy_from_slice(bytes))
     }
 
     /// Calls `f` with `bytes` of a buffer from `start` on, both multiples of four, at most [`PIECE`].
     fn read_words(
         &self,
-        held: &Arc<Held>,
+        held: &Held,
         start: u64,
         bytes: u64,
         f: impl FnOnce(&[u8]),
     ) -> Result<(), KernelError> {
         let staging = guarded(|| self.staging.take(&self.device, bytes))?;
         let index = guarded(|| {
-            let mut batch = self.batch_for(std::slice::from_ref(held));
+            let mut batch = self.batch();
             let encoder = batch.encoder(&self.device);
             encoder.copy_buffer_to_buffer(&held.buffer, start, &staging, 0, bytes);
             batch.submit(&self.queue)

@@ -1,9 +1,9 @@
 //! Transfers without a copy in between, where host and device share memory: the buffer itself is mapped.
 //!
-//! A mapped buffer must not be in use, and nothing that uses it may be submitted meanwhile. So only a device that has
-//! nothing to do is taken at its word (a busy one gets its bytes through staging, in order), and who wants to enqueue
-//! work on a mapped buffer waits. Work on other buffers goes on while bytes are copied.
+//! A mapped buffer must not be in use, and nothing that uses it may be submitted meanwhile. So the batch is held, and
+//! only a device that has nothing to do is taken at its word; a busy one gets its bytes through staging, in order.
 
+use super::batch::Batch;
 use super::gpu::{Gpu, guarded};
 use super::pool::Held;
 use std::sync::Arc;
@@ -19,8 +19,14 @@ const MAPPED: u8 = 1;
 
 impl Gpu {
     /// Writes bytes to a buffer at once; false if they have to go by the queue.
-    pub(super) fn write_shared(&self, held: &Arc<Held>, at: u64, from: &[u8]) -> Result<bool, KernelError> {
-        self.mapped_shared(held, at, from.len() as u64, wgpu::MapMode::Write, |buffer, start, end| {
+    pub(super) fn write_shared(
+        &self,
+        batch: &mut Batch,
+        held: &Held,
+        at: u64,
+        from: &[u8],
+    ) -> Result<bool, KernelError> {
+        self.mapped_shared(batch, held, at, from.len() as u64, wgpu::MapMode::Write, |buffer, start, end| {
             let mut view =
                 buffer.get_mapped_range_mut(start..end).map_err(|e| KernelError::Failed(e.to_string()))?;
             let first = (at - start) as usize;
@@ -30,9 +36,15 @@ impl Gpu {
     }
 
     /// Reads bytes of a buffer at once; false if they have to be copied by the device first.
-    pub(super) fn read_shared(&self, held: &Arc<Held>, at: u64, to: &mut [u8]) -> Result<bool, KernelError> {
+    pub(super) fn read_shared(
+        &self,
+        batch: &mut Batch,
+        held: &Held,
+        at: u64,
+        to: &mut [u8],
+    ) -> Result<bool, KernelError> {
         let bytes = to.len();
-        self.mapped_shared(held, at, bytes as u64, wgpu::MapMode::Read, |buffer, start, end| {
+        self.mapped_shared(batch, held, at, bytes as u64, wgpu::MapMode::Read, |buffer, start, end| {
             let view = buffer.get_mapped_range(start..end).map_err(|e| KernelError::Failed(e.to_string()))?;
             to.copy_from_slice(&view[(at - start) as usize..][..bytes]);
             Ok(())
@@ -41,39 +53,17 @@ impl Gpu {
 
     fn mapped_shared(
         &self,
-        held: &Arc<Held>,
+        batch: &mut Batch,
+        held: &Held,
         at: u64,
         bytes: u64,
         mode: wgpu::MapMode,
         work: impl FnOnce(&wgpu::Buffer, u64, u64) -> Result<(), KernelError>,
     ) -> Result<bool, KernelError> {
+        if !self.direct() || !batch.is_empty() || !batch.idle(&self.device) {
+            return Ok(false);
+        }
         let (start, end) = (at & !(ALIGNED - 1), (at + bytes).next_multiple_of(4));
-        if !self.direct() || !self.map(held, mode, start, end)? {
-            return Ok(false);
-        }
-        let done = guarded(|| work(&held.buffer, start, end));
-        let mut batch = self.batch();
-        held.buffer.unmap();
-        batch.mapped.retain(|b| *b != held.start);
-        drop(batch);
-        self.unmapped.notify_all();
-        done??;
-        self.faults.take()?;
-        Ok(true)
-    }
-
-    /// Maps a buffer if the device is idle, and notes that it is.
-    fn map(
-        &self,
-        held: &Arc<Held>,
-        mode: wgpu::MapMode,
-        start: u64,
-        end: u64,
-    ) -> Result<bool, KernelError> {
-        let mut batch = self.batch_for(std::slice::from_ref(held));
-        if !batch.is_empty() || !batch.idle(&self.device) {
-            return Ok(false);
-        }
         let state = Arc::new(AtomicU8::new(ASKED));
         let told = state.clone();
         guarded(|| {
@@ -87,7 +77,10 @@ impl Gpu {
             held.buffer.unmap();
             return Ok(false);
         }
-        batch.mapped.push(held.start);
+        let done = guarded(|| work(&held.buffer, start, end));
+        held.buffer.unmap();
+        done??;
+        self.faults.take()?;
         Ok(true)
     }
 }
