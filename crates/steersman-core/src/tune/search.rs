@@ -27,7 +27,8 @@ pub struct Finding {
 }
 
 /// Times `variants` on `rig` for about `budget`, or until `go_on`, asked before each run, says no; quickest first in
-/// what comes back, those never timed last.
+/// what comes back, those never timed last. The first is timed however short the budget, and so is whoever was warmed
+/// up: of a search that is cut short again and again each part finds something out.
 pub fn search(
     rig: &mut dyn Rig,
     variants: &[Variant],
@@ -35,28 +36,23 @@ pub fn search(
     go_on: &mut dyn FnMut() -> bool,
 ) -> Vec<Finding> {
     let started = Instant::now();
-    let mut stopped = false;
-    let mut over = |share: f64| {
-        stopped = stopped || !go_on();
-        stopped || started.elapsed() >= budget.mul_f64(share)
-    };
+    let late = |share: f64| started.elapsed() >= budget.mul_f64(share);
     let finding =
         |&variant| Finding { variant, cold: None, compiled: false, best: None, runs: 0, failed: None };
     let mut all: Vec<Finding> = variants.iter().map(finding).collect();
-    for f in &mut all {
-        // One at least, so that there is an answer.
-        if over(0.5) && f.variant != variants[0] {
+    for (i, f) in all.iter_mut().enumerate() {
+        if i > 0 && late(0.5) || !go_on() {
             break;
         }
         f.cold = timed(rig, f);
     }
     let mut alive: Vec<usize> = (0..all.len()).filter(|&i| all[i].cold.is_some()).collect();
     let mut rounds = 2;
-    while !alive.is_empty() && !over(1.0) {
+    'timing: while !alive.is_empty() {
         for _ in 0..rounds {
             for &i in &alive {
-                if over(1.0) {
-                    break;
+                if all[i].best.is_some() && late(1.0) || !go_on() {
+                    break 'timing;
                 }
                 let time = timed(rig, &mut all[i]);
                 let f = &mut all[i];
@@ -66,8 +62,8 @@ pub fn search(
                     (a, b) => a.or(b),
                 };
             }
+            alive.retain(|&i| all[i].failed.is_none());
         }
-        alive.retain(|&i| all[i].failed.is_none());
         if alive.len() <= 1 {
             break;
         }
@@ -140,11 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn without_time_one_variant_is_still_run() {
+    fn without_time_one_variant_is_still_timed() {
         let mut rig = Sleeps(vec![0; 3]);
         let found = search(&mut rig, &variants(3), Duration::ZERO, &mut || true);
-        assert_eq!(rig.0.iter().sum::<u32>(), 1);
-        assert!(found[0].cold.is_some() && found[1].cold.is_none());
+        assert_eq!(rig.0.iter().sum::<u32>(), 2);
+        assert!(found[0].best.is_some() && found[1].cold.is_none());
     }
 
     #[test]

@@ -85,11 +85,14 @@ fn promising(engine: &Engine, w: &Workload, kind: Kind, found: &[Finding]) -> Ve
     let mut points = Vec::new();
     for f in near {
         let Some(k) = engine.registry().get(f.variant.kernel) else { continue };
-        points.push(f.variant);
         let begun = k.winners().and_then(|winners| winners.of(kind));
         let left = begun.map_or_else(|| k.space(w), |winner| winner.left);
         let others = left.into_iter().map(|params| Variant { params, ..f.variant });
-        points.extend(others.filter(|v| *v != f.variant));
+        let mut others = others.filter(|v| *v != f.variant);
+        // A new one first, which is tried however little time is left.
+        points.extend(others.next());
+        points.push(f.variant);
+        points.extend(others);
     }
     points
 }
@@ -261,6 +264,27 @@ mod tests {
         assert!(kernel.0.covers(kind));
         assert_eq!(of(kind).params.variant, 3);
         assert!(cut_short(&engine, &w, 1000).is_empty(), "all is known");
+    }
+
+    #[test]
+    fn with_next_to_no_time_each_search_tries_something_new() {
+        let engine = Engine::default();
+        let kernel = Arc::new(Tuned(Winners::default()));
+        engine.register(kernel.clone()).unwrap();
+        let w: Workload = "add f32 1000 1000".parse().unwrap();
+        let left = || kernel.0.of(Kind::of(&w)).expect("something is known").left.len();
+        // Enough by what the kernel is thought to take, not by what it takes.
+        let budget = Duration::from_micros(500);
+        let known: Vec<usize> = (0..4)
+            .map(|_| {
+                settle(&engine, &Sleeps, &[wanted(&w)], budget, &mut |_| true);
+                kernel.0.restore(&kernel.0.list());
+                engine.with_model_mut(|m| m.clear());
+                left()
+            })
+            .collect();
+        assert_eq!(known, [3, 2, 1, 0]);
+        assert_eq!(kernel.0.near(Kind::of(&w)).map(|p| p.variant), Some(3));
     }
 
     #[test]

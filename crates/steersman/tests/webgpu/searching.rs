@@ -89,10 +89,11 @@ fn a_search_that_was_broken_off_goes_on_in_the_next_calibration() {
     assert_eq!(left(&rt), first, "kept");
     rt.engine().set_machine(DeviceId(1), machine);
     rt.calibrate(&how, &mut |_| ControlFlow::Continue(())).unwrap();
-    let (known, before) = (first.len(), first.iter().map(|(_, left)| left).sum::<usize>());
-    let later: Vec<_> = left(&rt).into_iter().filter(|(k, _)| first.iter().any(|(f, _)| f == k)).collect();
-    let after: usize = later.iter().map(|(_, left)| left).sum();
-    assert!(later.len() == known && after < before, "{first:?} became {later:?}");
+    // Others may have had the time, or it.
+    let later = left(&rt);
+    let tried = |k: &(String, Kind), n: usize| later.iter().any(|(l, left)| l == k && *left <= n);
+    assert!(first.iter().all(|(k, n)| tried(k, *n)), "{first:?} became {later:?}");
+    assert_ne!(later, first, "nothing went on");
 }
 
 #[test]
