@@ -4,14 +4,13 @@
 //! `cargo run --release -p steersman-wgpu --example overlap`
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use steersman_core::memory::Block;
 use steersman_core::{DeviceId, Io, Kernel, KernelError, Memory, Workload};
 use steersman_wgpu::{DeviceOptions, Gpu, adapters};
 
 const ROUNDS: usize = 11;
-const BYTES: usize = 32 << 20;
+const BYTES: usize = 64 << 20;
 
 fn median(mut times: Vec<Duration>) -> f64 {
     times.sort_unstable();
@@ -24,22 +23,15 @@ fn timed(work: impl FnOnce()) -> Duration {
     started.elapsed()
 }
 
-/// Arithmetic that stays in registers, on so many threads, which share `turns` in small pieces.
-fn calculate(threads: usize, turns: usize) {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while next.fetch_add(1, Ordering::Relaxed) < turns {
-            let mut x = [1.0f32; 16];
-            for _ in 0..2_000 {
-                x.iter_mut().for_each(|x| *x = *x * 0.999 + 0.001);
-            }
-            std::hint::black_box(x);
+/// Arithmetic of one thread that stays in registers.
+fn calculate(turns: usize) {
+    for _ in 0..turns {
+        let mut x = [1.0f32; 16];
+        for _ in 0..2_000 {
+            x.iter_mut().for_each(|x| *x = *x * 0.999 + 0.001);
         }
-    };
-    std::thread::scope(|s| {
-        (1..threads).for_each(|_| drop(s.spawn(work)));
-        work();
-    });
+        std::hint::black_box(x);
+    }
 }
 
 /// Products of matrices on the device, one after the other.
@@ -78,14 +70,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("no adapter");
         return Ok(());
     };
-    let cores = std::thread::available_parallelism()?.get();
     for staged in [false, true] {
         let gpu = Gpu::open(&found, DeviceOptions { staged, ..DeviceOptions::default() })?;
         if staged && !gpu.can().shared_buffers {
             break;
         }
         let way = if gpu.can().shared_buffers && !staged { "mapped" } else { "staged" };
-        println!("{} ({way}), {cores} cores, {} MiB", found.identity.part, BYTES >> 20);
+        println!("{} ({way}), {} MiB", found.identity.part, BYTES >> 20);
         let products = Products::new(&gpu)?;
         products.run(1)?;
         let block = gpu.clone().take(BYTES)?;
@@ -98,7 +89,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let send: &(dyn Fn() + Sync) = &upload;
         let fetch: &(dyn Fn() + Sync) = &fetch;
-        let one = timed(|| calculate(1, 1000)).as_secs_f64() / 1000.0;
+        let one = timed(|| calculate(1000)).as_secs_f64() / 1000.0;
         let product = timed(|| products.run(8).expect("products")).as_secs_f64() / 8.0;
         println!(
             "{:<9} {:<12} {:>9} {:>9} {:>9} {:>7} {:>7}",
@@ -107,11 +98,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (name, transfer) in [("upload", send), ("download", fetch)] {
             transfer();
             let takes = timed(transfer).as_secs_f64();
-            let turns = |threads: usize| ((takes / one) as usize * threads).max(1);
+            let turns = ((takes / one) as usize).max(1);
             let times = ((takes / product) as usize).max(1);
-            let works: [(&str, Box<dyn Fn()>); 3] = [
-                ("one thread", Box::new(move || calculate(1, turns(1)))),
-                ("all threads", Box::new(move || calculate(cores, turns(cores)))),
+            let works: [(&str, Box<dyn Fn()>); 2] = [
+                ("the host", Box::new(move || calculate(turns))),
                 ("the device", Box::new(|| products.run(times).expect("products"))),
             ];
             for (beside, work) in works {
