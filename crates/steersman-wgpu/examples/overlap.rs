@@ -100,15 +100,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let takes = timed(transfer).as_secs_f64();
             let turns = ((takes / one) as usize).max(1);
             let times = ((takes / product) as usize).max(1);
-            let works: [(&str, Box<dyn Fn()>); 2] = [
-                ("the host", Box::new(move || calculate(turns))),
-                ("the device", Box::new(|| products.run(times).expect("products"))),
-            ];
+            let host = || calculate(turns);
+            let device = || products.run(times).expect("products");
+            let works: [(&str, &dyn Fn()); 2] = [("the host", &host), ("the device", &device)];
             for (beside, work) in works {
                 let mut times: [Vec<Duration>; 3] = Default::default();
                 for _ in 0..ROUNDS {
                     times[0].push(timed(transfer));
-                    times[1].push(timed(&work));
+                    times[1].push(timed(work));
                     times[2].push(timed(|| {
                         std::thread::scope(|s| {
                             s.spawn(transfer);
