@@ -40,6 +40,14 @@ fn apply(kernel: &dyn Kernel, op: &str, n: usize, inputs: &[&Block], output: &Bl
     unsafe { kernel.run(&w, Params::SERIAL, Io::new(&addresses, output.address())) }.expect("a run")
 }
 
+/// Holds a device to it whose memory the host sees, and one that gets its bytes through staging, as most do.
+fn both_ways(promise: fn(&Arc<Gpu>)) {
+    for staged in [false, true] {
+        let Some(gpu) = open(DeviceOptions { staged, ..DeviceOptions::default() }) else { return };
+        promise(&gpu);
+    }
+}
+
 #[test]
 fn adapters_say_what_they_are() {
     for f in found() {
@@ -110,7 +118,10 @@ fn an_operand_beyond_one_binding_is_refused_with_the_reason() {
 
 #[test]
 fn bytes_come_back_as_they_went_wherever_they_lie() {
-    let Some(gpu) = gpu() else { return };
+    both_ways(any_bytes);
+}
+
+fn any_bytes(gpu: &Arc<Gpu>) {
     let block = gpu.clone().take(1000).expect("a small block");
     let mut model = vec![7u8; 1000];
     gpu.upload(&model, block.address()).expect("an upload");
@@ -129,7 +140,10 @@ fn bytes_come_back_as_they_went_wherever_they_lie() {
 
 #[test]
 fn large_blocks_come_back_in_pieces() {
-    let Some(gpu) = gpu() else { return };
+    both_ways(large_block);
+}
+
+fn large_block(gpu: &Arc<Gpu>) {
     let bytes: Vec<u8> = (0..40_000_003u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let block = gpu.clone().take(bytes.len()).expect("fits one binding");
     gpu.upload(&bytes, block.address()).expect("an upload");
@@ -149,16 +163,19 @@ fn addresses_of_nobody_are_errors() {
 
 #[test]
 fn a_later_upload_does_not_overtake_earlier_work() {
-    let Some(gpu) = gpu() else { return };
-    let add = kernel(&gpu, "map");
-    let (x, y) = (filled(&gpu, &[1.0, 2.0]), filled(&gpu, &[0.0, 0.0]));
+    both_ways(upload_after_work);
+}
+
+fn upload_after_work(gpu: &Arc<Gpu>) {
+    let add = kernel(gpu, "map");
+    let (x, y) = (filled(gpu, &[1.0, 2.0]), filled(gpu, &[0.0, 0.0]));
     apply(&*add, "add", 2, &[&x, &x], &y);
     // The block is free for others while its reader still waits in the batch.
     let old = x.address();
     drop(x);
-    let again = filled(&gpu, &[100.0, 100.0]);
+    let again = filled(gpu, &[100.0, 100.0]);
     assert_eq!(again.address(), old);
-    assert_eq!(floats(&gpu, y.address(), 2), [2.0, 4.0]);
+    assert_eq!(floats(gpu, y.address(), 2), [2.0, 4.0]);
 }
 
 #[test]
@@ -242,6 +259,46 @@ fn time_is_taken_and_work_inside_is_done() {
 }
 
 #[test]
+fn an_adapter_without_f64_refuses_it_with_the_reason_and_still_moves_it() {
+    let Some(gpu) = open(DeviceOptions { plain: true, ..DeviceOptions::default() }) else { return };
+    assert!(!gpu.can().f64);
+    let all = gpu.kernels(DeviceId(1));
+    for text in [
+        "add f64 100 100",
+        "exp f64 100",
+        "where f64 100 100 100",
+        "sum f64 100",
+        "max f64 10x10 axis=0",
+        "matmul f64 8x8 8x8",
+        "conv2d f64 1x2x8x8 2x2x3x3",
+    ] {
+        let w: Workload = text.parse().expect("a workload");
+        for k in all.iter().filter(|k| k.handles(w.op())) {
+            let why = k.supports(&w).expect_err("rounded silently").to_string();
+            assert!(why.contains("f64"), "{} for {text}: {why}", k.name());
+        }
+        let single: Workload = text.replace("f64", "f32").parse().expect("a workload");
+        assert!(all.iter().any(|k| k.handles(single.op()) && k.supports(&single).is_ok()), "{single}");
+    }
+    let moved: Workload = "copy f64 100".parse().expect("a workload");
+    assert!(all.iter().any(|k| k.handles(moved.op()) && k.supports(&moved).is_ok()));
+}
+
+#[test]
+fn an_adapter_without_a_clock_or_subgroups_does_without() {
+    let Some(gpu) = open(DeviceOptions { plain: true, ..DeviceOptions::default() }) else { return };
+    assert!(!gpu.can().timestamps && !gpu.can().subgroup);
+    assert!(gpu.kernels(DeviceId(1)).iter().all(|k| !k.name().contains("subgroup")));
+    let add = kernel(&gpu, "map");
+    let (x, y) = (filled(&gpu, &[0.5; 64]), filled(&gpu, &[0.0; 64]));
+    let mut work = || Ok(apply(&*add, "add", 64, &[&x, &x], &y));
+    for want in [Ran::Cold, Ran::Clean] {
+        let (ran, time) = gpu.timed(&mut work).expect("timed by the host");
+        assert!(ran == want && time.0 > 0.0);
+    }
+}
+
+#[test]
 fn a_lost_device_answers_every_call_with_its_loss() {
     let Some(gpu) = limited(1 << 24) else { return };
     let add = kernel(&gpu, "map");
@@ -267,7 +324,10 @@ fn a_lost_device_answers_every_call_with_its_loss() {
 #[test]
 fn a_source_that_does_not_compile_is_an_error_once_and_again() {
     let Some(gpu) = gpu() else { return };
-    for text in ["this is no shader", "@compute @workgroup_size(1) fn main() { let x: f32 = 1u; }"] {
+    let beyond_limits = "@compute @workgroup_size(65536, 65536) fn main() {}";
+    for text in
+        ["this is no shader", "@compute @workgroup_size(1) fn main() { let x: f32 = 1u; }", beyond_limits]
+    {
         for _ in 0..2 {
             let why = gpu.try_compile(text).expect_err("not a shader").to_string();
             assert!(why.contains("did not compile"), "{why}");

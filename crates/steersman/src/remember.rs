@@ -72,7 +72,7 @@ fn restore_winners(engine: &Engine, device: DeviceId, machine: &Machine) {
     for (_, kernel) in engine.registry().iter().filter(|(_, k)| k.device() == device) {
         let kept = machine.winners.get(kernel.name()).filter(|k| k.revision == kernel.revision());
         if let Some((winners, kept)) = kernel.winners().zip(kept) {
-            winners.restore(&kept.winners);
+            winners.restore(&kept.by_kind);
         }
     }
 }
@@ -82,8 +82,8 @@ fn winners(engine: &Engine, device: DeviceId) -> BTreeMap<String, Kept> {
     let of_device = engine.registry().iter().filter(|(_, k)| k.device() == device);
     of_device
         .filter_map(|(_, k)| {
-            let winners = k.winners()?.list();
-            (!winners.is_empty()).then(|| (k.name().into(), Kept { revision: k.revision(), winners }))
+            let by_kind = k.winners()?.list();
+            (!by_kind.is_empty()).then(|| (k.name().into(), Kept { revision: k.revision(), by_kind }))
         })
         .collect()
 }

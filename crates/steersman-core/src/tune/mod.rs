@@ -13,7 +13,7 @@ mod winners;
 
 pub use search::{Finding, search};
 pub use settle::settle;
-pub use winners::{Kept, Winner, Winners};
+pub use winners::{Kept, Kind, Winner, Winners};
 
 use crate::candidate::{Candidate, Candidates};
 use crate::cost::Variant;

@@ -26,26 +26,33 @@ pub struct Finding {
     pub failed: Option<KernelError>,
 }
 
-/// Times `variants` on `rig` for about `budget`, quickest first in what comes back; those never timed last.
-pub fn search(rig: &mut dyn Rig, variants: &[Variant], budget: Duration) -> Vec<Finding> {
+/// Times `variants` on `rig` for about `budget`, or until `go_on`, asked before each run, says no; quickest first in
+/// what comes back, those never timed last. The first is timed however short the budget, and so is whoever was warmed
+/// up: of a search that is cut short again and again each part finds something out.
+pub fn search(
+    rig: &mut dyn Rig,
+    variants: &[Variant],
+    budget: Duration,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Vec<Finding> {
     let started = Instant::now();
+    let late = |share: f64| started.elapsed() >= budget.mul_f64(share);
     let finding =
         |&variant| Finding { variant, cold: None, compiled: false, best: None, runs: 0, failed: None };
     let mut all: Vec<Finding> = variants.iter().map(finding).collect();
-    for f in &mut all {
-        // One at least, so that there is an answer.
-        if started.elapsed() > budget / 2 && f.variant != variants[0] {
+    for (i, f) in all.iter_mut().enumerate() {
+        if i > 0 && late(0.5) || !go_on() {
             break;
         }
         f.cold = timed(rig, f);
     }
     let mut alive: Vec<usize> = (0..all.len()).filter(|&i| all[i].cold.is_some()).collect();
     let mut rounds = 2;
-    while !alive.is_empty() && started.elapsed() < budget {
+    'timing: while !alive.is_empty() {
         for _ in 0..rounds {
             for &i in &alive {
-                if started.elapsed() >= budget {
-                    break;
+                if all[i].best.is_some() && late(1.0) || !go_on() {
+                    break 'timing;
                 }
                 let time = timed(rig, &mut all[i]);
                 let f = &mut all[i];
@@ -55,8 +62,8 @@ pub fn search(rig: &mut dyn Rig, variants: &[Variant], budget: Duration) -> Vec<
                     (a, b) => a.or(b),
                 };
             }
+            alive.retain(|&i| all[i].failed.is_none());
         }
-        alive.retain(|&i| all[i].failed.is_none());
         if alive.len() <= 1 {
             break;
         }
@@ -121,7 +128,7 @@ mod tests {
     #[test]
     fn the_quickest_is_run_most_and_comes_first_and_failures_last() {
         let mut rig = Sleeps(vec![0; 4]);
-        let found = search(&mut rig, &variants(4), Duration::from_millis(400));
+        let found = search(&mut rig, &variants(4), Duration::from_millis(400), &mut || true);
         assert_eq!(found[0].variant.params.variant, 0);
         assert_eq!(found[3].variant.params.variant, 3);
         assert!(found[3].failed.is_some() && rig.0[3] == 1);
@@ -129,10 +136,23 @@ mod tests {
     }
 
     #[test]
-    fn without_time_one_variant_is_still_run() {
+    fn without_time_one_variant_is_still_timed() {
         let mut rig = Sleeps(vec![0; 3]);
-        let found = search(&mut rig, &variants(3), Duration::ZERO);
-        assert_eq!(rig.0.iter().sum::<u32>(), 1);
-        assert!(found[0].cold.is_some() && found[1].cold.is_none());
+        let found = search(&mut rig, &variants(3), Duration::ZERO, &mut || true);
+        assert_eq!(rig.0.iter().sum::<u32>(), 2);
+        assert!(found[0].best.is_some() && found[1].cold.is_none());
+    }
+
+    #[test]
+    fn who_is_told_to_stop_does_not_run_another() {
+        let mut rig = Sleeps(vec![0; 3]);
+        let mut asked = 0;
+        let mut twice = || {
+            asked += 1;
+            asked <= 2
+        };
+        let found = search(&mut rig, &variants(3), Duration::from_secs(60), &mut twice);
+        assert_eq!(rig.0.iter().sum::<u32>(), 2);
+        assert!(found.iter().all(|f| f.best.is_none()));
     }
 }

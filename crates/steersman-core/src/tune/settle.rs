@@ -2,7 +2,7 @@
 //! decisions weigh from then on.
 
 use super::search::{Finding, search};
-use super::winners::Winners;
+use super::winners::{Kind, Winner};
 use super::{Bench, Wanted};
 use crate::cost::Variant;
 use crate::engine::Engine;
@@ -19,9 +19,9 @@ const FIRST: f64 = 0.25;
 const FAR: f64 = 3.0;
 
 /// Searches the kernels that run where these workloads live, for about `budget` in all; what was searched before
-/// is left alone, and so is what would take longer than there is time. The time is shared by importance; what one does
-/// not use the others have. `told` hears of each workload and may say that this is enough. Returns how many kernels
-/// were settled.
+/// is left alone, what was cut short goes on where it was, and what would take longer than there is time is passed
+/// over. The time is shared by importance; what one does not use the others have. `told` hears of each workload before
+/// each run on it and may say that this is enough. Returns how many kernels were settled.
 pub fn settle(
     engine: &Engine,
     bench: &dyn Bench,
@@ -36,8 +36,8 @@ pub fn settle(
         let left = budget.saturating_sub(started.elapsed());
         let to_come: f64 = workloads[i..].iter().map(|w| w.importance).sum();
         let share = left.mul_f64((wanted.importance / to_come).clamp(0.0, 1.0));
-        let size = Winners::size(w);
-        let (usual, quickest) = open(engine, w, size);
+        let kind = Kind::of(w);
+        let (usual, quickest) = open(engine, w, kind);
         if usual.is_empty() || quickest * RUNS * usual.len() as f64 > share.as_secs_f64() {
             continue;
         }
@@ -46,22 +46,30 @@ pub fn settle(
         }
         let Ok(mut rig) = bench.rig(w) else { continue };
         let begun = Instant::now();
-        let mut found = search(&mut *rig, &usual, share.mul_f64(FIRST));
-        let points = promising(engine, w, &found);
-        found.extend(search(&mut *rig, &points, share.saturating_sub(begun.elapsed())));
-        settled += keep(engine, w, size, found);
+        let mut stopped = false;
+        let mut go_on = || {
+            stopped = stopped || !told(w);
+            !stopped
+        };
+        let mut found = search(&mut *rig, &usual, share.mul_f64(FIRST), &mut go_on);
+        let points = promising(engine, w, kind, &found);
+        found.extend(search(&mut *rig, &points, share.saturating_sub(begun.elapsed()), &mut go_on));
+        settled += keep(engine, w, kind, &points, found);
+        if stopped {
+            break;
+        }
     }
     engine.invalidate();
     settled
 }
 
-/// The point that decisions weigh now, of every kernel at the workload's place that was not searched at this size,
-/// those thought quickest first; and what the first is thought to take.
-fn open(engine: &Engine, w: &Workload, size: u8) -> (Vec<Variant>, f64) {
+/// The point that decisions weigh now, of every kernel at the workload's place that was not searched to the end on
+/// such work, those thought quickest first; and what the first is thought to take.
+fn open(engine: &Engine, w: &Workload, kind: Kind) -> (Vec<Variant>, f64) {
     let mut all = engine.estimates(w);
     all.retain(|c| {
         let kernel = engine.registry().get(c.variant.kernel);
-        let open = kernel.and_then(|k| k.winners()).is_some_and(|winners| !winners.covers(size));
+        let open = kernel.and_then(|k| k.winners()).is_some_and(|winners| !winners.covers(kind));
         open && engine.place_of(c.variant.kernel) == Some(w.output().place)
     });
     all.sort_by(|a, b| a.estimate.mean.0.total_cmp(&b.estimate.mean.0));
@@ -69,25 +77,33 @@ fn open(engine: &Engine, w: &Workload, size: u8) -> (Vec<Variant>, f64) {
     (all.iter().map(|c| c.variant).collect(), quickest)
 }
 
-/// Every point of the kernels that are not far behind, those of the quickest first.
-fn promising(engine: &Engine, w: &Workload, found: &[Finding]) -> Vec<Variant> {
+/// Every point that is left to try of the kernels that are not far behind, those of the quickest first.
+fn promising(engine: &Engine, w: &Workload, kind: Kind, found: &[Finding]) -> Vec<Variant> {
     let time = |f: &Finding| f.best.or(f.cold).map(|s| s.0);
     let best = found.iter().filter_map(time).fold(f64::INFINITY, f64::min);
     let near = found.iter().filter(|f| f.failed.is_none() && time(f).is_some_and(|t| t <= FAR * best));
     let mut points = Vec::new();
     for f in near {
         let Some(k) = engine.registry().get(f.variant.kernel) else { continue };
+        let begun = k.winners().and_then(|winners| winners.of(kind));
+        let left = begun.map_or_else(|| k.space(w), |winner| winner.left);
+        let others = left.into_iter().map(|params| Variant { params, ..f.variant });
+        let mut others = others.filter(|v| *v != f.variant);
+        // A new one first, which is tried however little time is left.
+        points.extend(others.next());
         points.push(f.variant);
-        let others = k.space(w).into_iter().map(|params| Variant { params, ..f.variant });
-        points.extend(others.filter(|v| *v != f.variant));
+        points.extend(others);
     }
     points
 }
 
-/// Has each kernel keep its quickest point; how many did.
-fn keep(engine: &Engine, w: &Workload, size: u8, mut found: Vec<Finding>) -> usize {
+/// Has each kernel keep its quickest point, and those of `points` that there was no time for; how many did.
+fn keep(engine: &Engine, w: &Workload, kind: Kind, points: &[Variant], mut found: Vec<Finding>) -> usize {
     let time = |f: &Finding| f.best.map_or(f64::INFINITY, |s| s.0);
     found.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    let tried =
+        |v: &Variant| found.iter().any(|f| f.variant == *v && (f.best.is_some() || f.failed.is_some()));
+    let left: Vec<&Variant> = points.iter().filter(|v| !tried(v)).collect();
     let mut done: Vec<u16> = Vec::new();
     for (f, best) in found.iter().filter_map(|f| Some((f, f.best?))) {
         let Some(kernel) = engine.registry().get(f.variant.kernel) else { continue };
@@ -97,7 +113,8 @@ fn keep(engine: &Engine, w: &Workload, size: u8, mut found: Vec<Finding>) -> usi
         }
         // Quickest first: the first of a kernel is its winner.
         if let Some(winners) = kernel.winners().filter(|_| !done.contains(&f.variant.kernel)) {
-            winners.set(size, f.variant.params);
+            let of_it = left.iter().filter(|v| v.kernel == f.variant.kernel);
+            winners.set(Winner { kind, params: f.variant.params, left: of_it.map(|v| v.params).collect() });
             done.push(f.variant.kernel);
         }
     }
@@ -109,10 +126,11 @@ mod tests {
     use super::*;
     use crate::cost::{Machine, Terms};
     use crate::device::DeviceId;
-    use crate::kernel::{Kernel, KernelError, Params, Ran, Refusal};
+    use crate::kernel::{Kernel, KernelError, ParamList, Params, Ran, Refusal};
     use crate::measure::Rig;
     use crate::op::Op;
-    use std::sync::Arc;
+    use crate::tune::Winners;
+    use std::sync::{Arc, Mutex};
 
     /// Takes as many milliseconds as its variant is away from the third.
     struct Tuned(Winners);
@@ -129,6 +147,9 @@ mod tests {
         }
         fn supports(&self, _: &Workload) -> Result<(), Refusal> {
             Ok(())
+        }
+        fn params(&self, w: &Workload) -> ParamList {
+            smallvec::smallvec![self.0.near(Kind::of(w)).unwrap_or(Params::SERIAL)]
         }
         fn space(&self, _: &Workload) -> Vec<Params> {
             (0..5).map(|variant| Params { threads: 1, variant }).collect()
@@ -174,11 +195,11 @@ mod tests {
                 told += 1;
                 true
             });
-            (n, told)
+            (n, told > 0)
         };
-        assert_eq!(searched(&w), (1, 1));
-        assert_eq!(kernel.0.near(Winners::size(&w)).map(|p| p.variant), Some(3));
-        assert_eq!(searched(&w), (0, 0), "known already");
+        assert_eq!(searched(&w), (1, true));
+        assert_eq!(kernel.0.near(Kind::of(&w)).map(|p| p.variant), Some(3));
+        assert_eq!(searched(&w), (0, false), "known already");
         kernel.0.restore(&[]);
         assert_eq!(settle(&engine, &Sleeps, &[wanted(&w)], budget, &mut |_| false), 0, "told to stop");
     }
@@ -189,5 +210,91 @@ mod tests {
         engine.register(Arc::new(Tuned(Winners::default()))).unwrap();
         let w: Workload = "add f32 1000 1000".parse().unwrap();
         assert_eq!(settle(&engine, &Sleeps, &[wanted(&w)], Duration::from_micros(10), &mut |_| true), 0);
+    }
+
+    /// Notes what it runs.
+    #[derive(Clone, Default)]
+    struct Noted(Arc<Mutex<Vec<u16>>>);
+    impl Rig for Noted {
+        fn run(&mut self, v: Variant) -> Result<Ran, KernelError> {
+            self.0.lock().unwrap().push(v.params.variant);
+            Sleeps.run(v)
+        }
+        fn check(&mut self, _: Variant) -> Result<(), String> {
+            Ok(())
+        }
+    }
+    impl Bench for Noted {
+        fn rig(&self, _: &Workload) -> Result<Box<dyn Rig>, String> {
+            Ok(Box::new(self.clone()))
+        }
+    }
+
+    /// Settles until so many runs were made, and says which points were tried.
+    fn cut_short(engine: &Engine, w: &Workload, runs: usize) -> Vec<u16> {
+        let rig = Noted::default();
+        let count = || rig.0.lock().unwrap().len();
+        settle(engine, &rig, &[wanted(w)], Duration::from_secs(600), &mut |_| count() < runs);
+        let mut tried = rig.0.lock().unwrap().clone();
+        tried.sort_unstable();
+        tried.dedup();
+        tried
+    }
+
+    #[test]
+    fn a_search_cut_short_goes_on_with_what_it_did_not_get_to() {
+        let engine = Engine::default();
+        let kernel = Arc::new(Tuned(Winners::default()));
+        engine.register(kernel.clone()).unwrap();
+        let w: Workload = "add f32 1000 1000".parse().unwrap();
+        let kind = Kind::of(&w);
+        let of = |kind: Kind| kernel.0.of(kind).expect("something is known");
+        // The point that is there is timed alone first, three times; then all run once, then all are timed.
+        let tried = cut_short(&engine, &w, 3 + 5 + 2);
+        assert_eq!(tried, [0, 1, 2, 3, 4]);
+        let first = of(kind);
+        assert!(!kernel.0.covers(kind) && first.left.len() == 3, "{first:?}");
+        // A later process: what is left is tried beside what is best so far, and nothing else.
+        let kept = kernel.0.list();
+        kernel.0.restore(&kept);
+        let tried = cut_short(&engine, &w, 1000);
+        let mut want: Vec<u16> = first.left.iter().chain([&first.params]).map(|p| p.variant).collect();
+        want.sort_unstable();
+        assert_eq!(tried, want);
+        assert!(kernel.0.covers(kind));
+        assert_eq!(of(kind).params.variant, 3);
+        assert!(cut_short(&engine, &w, 1000).is_empty(), "all is known");
+    }
+
+    #[test]
+    fn with_next_to_no_time_each_search_tries_something_new() {
+        let engine = Engine::default();
+        let kernel = Arc::new(Tuned(Winners::default()));
+        engine.register(kernel.clone()).unwrap();
+        let w: Workload = "add f32 1000 1000".parse().unwrap();
+        let left = || kernel.0.of(Kind::of(&w)).expect("something is known").left.len();
+        // Enough by what the kernel is thought to take, not by what it takes.
+        let budget = Duration::from_micros(500);
+        let known: Vec<usize> = (0..4)
+            .map(|_| {
+                settle(&engine, &Sleeps, &[wanted(&w)], budget, &mut |_| true);
+                kernel.0.restore(&kernel.0.list());
+                engine.with_model_mut(|m| m.clear());
+                left()
+            })
+            .collect();
+        assert_eq!(known, [3, 2, 1, 0]);
+        assert_eq!(kernel.0.near(Kind::of(&w)).map(|p| p.variant), Some(3));
+    }
+
+    #[test]
+    fn a_search_broken_off_before_anything_was_timed_is_as_if_it_had_not_been() {
+        let engine = Engine::default();
+        let kernel = Arc::new(Tuned(Winners::default()));
+        engine.register(kernel.clone()).unwrap();
+        let w: Workload = "add f32 1000 1000".parse().unwrap();
+        cut_short(&engine, &w, 1);
+        assert!(kernel.0.list().is_empty());
+        assert_eq!(cut_short(&engine, &w, 1000), [0, 1, 2, 3, 4]);
     }
 }

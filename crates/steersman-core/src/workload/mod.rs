@@ -45,7 +45,8 @@ pub struct Workload {
 }
 
 /// How an operand list lies in memory; part of a model's key because it changes the rate, not the rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Layout {
     /// Every operand contiguous and of the output's shape.

@@ -81,3 +81,26 @@ pub(super) fn said(error: &wgpu::Error) -> String {
     }
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{DeviceOptions, Gpu, adapters};
+    use steersman_core::{KernelError, Memory};
+
+    #[test]
+    fn what_a_driver_refuses_is_told_once_to_who_asks_next_and_the_device_goes_on() {
+        let Some(found) = adapters().into_iter().next() else {
+            return println!("skipped: no WebGPU adapter");
+        };
+        let gpu = Gpu::open(&found, DeviceOptions::default()).expect("an adapter that was listed opens");
+        let block = gpu.clone().take(256).expect("a small block");
+        let (held, _) = gpu.find(block.address()).expect("its buffer");
+        // Beyond the buffer's end: no scope is there to catch it.
+        gpu.queue.write_buffer(&held.buffer, held.bytes, &[0; 8]);
+        match gpu.wait() {
+            Err(KernelError::Failed(why)) => assert!(!why.is_empty()),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!((gpu.wait(), gpu.lost()), (Ok(()), None));
+    }
+}

@@ -26,6 +26,8 @@ pub struct DeviceOptions {
     pub checked: bool,
     /// Whether transfers always pass through buffers of their own, also where host and device share memory.
     pub staged: bool,
+    /// Whether to do without what not every adapter has (f64, subgroups, a clock of its own), as on one that has not.
+    pub plain: bool,
 }
 
 /// Why an adapter could not be opened.
@@ -92,7 +94,7 @@ impl Gpu {
     /// Opens an adapter. Takes tens of milliseconds: not for a caller's first call to wait on.
     pub fn open(found: &Found, options: DeviceOptions) -> Result<Arc<Gpu>, OpenError> {
         let fail = |why: String| OpenError { part: found.identity.part.clone(), why };
-        let opened = catch_unwind(AssertUnwindSafe(|| request(&found.adapter)));
+        let opened = catch_unwind(AssertUnwindSafe(|| request(&found.adapter, options.plain)));
         let (device, queue) = opened.unwrap_or_else(|_| Err("its driver panicked".into())).map_err(fail)?;
         let faults = Arc::new(Faults::default());
         let (lost, uncaught) = (faults.clone(), faults.clone());
@@ -259,12 +261,12 @@ pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, KernelError> {
     })
 }
 
-fn request(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), String> {
-    let wanted = wgpu::Features::SHADER_F64
-        | wgpu::Features::SUBGROUP
-        | wgpu::Features::TIMESTAMP_QUERY
-        | wgpu::Features::PIPELINE_CACHE
-        | wgpu::Features::MAPPABLE_PRIMARY_BUFFERS;
+fn request(adapter: &wgpu::Adapter, plain: bool) -> Result<(wgpu::Device, wgpu::Queue), String> {
+    let rare = wgpu::Features::SHADER_F64 | wgpu::Features::SUBGROUP | wgpu::Features::TIMESTAMP_QUERY;
+    let mut wanted = wgpu::Features::PIPELINE_CACHE | wgpu::Features::MAPPABLE_PRIMARY_BUFFERS;
+    if !plain {
+        wanted |= rare;
+    }
     let how = wgpu::DeviceDescriptor {
         label: None,
         required_features: adapter.features() & wanted,

@@ -4,6 +4,7 @@
 //! a buffer share a binding; where they start is told in elements.
 
 use crate::device::{Gpu, Held};
+use crate::wgsl::Word;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use steersman_core::{Address, DType, KernelError};
@@ -59,5 +60,16 @@ impl Bound {
         let offset = (bytes / dtype.size() as u64) as u32;
         self.spots.push(Spot { binding: at as u8, offset });
         Ok(())
+    }
+}
+
+/// A buffer that one operand takes for an array of this, and another, if any, of that: what it can be for both.
+pub(crate) fn both(known: Option<Word>, word: Word) -> Option<Word> {
+    match (known, word) {
+        (None, word) => Some(word),
+        (Some(known), word) if known == word => Some(word),
+        // Reading what others write in parts.
+        (Some(Word::Plain), Word::Atomic) | (Some(Word::Atomic), Word::Plain) => Some(Word::Atomic),
+        _ => None,
     }
 }

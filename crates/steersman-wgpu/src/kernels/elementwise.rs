@@ -1,9 +1,10 @@
 //! `map` and `map-vec4`: element-wise ops.
 
 use super::map::{CUTS, Cut, run};
+use super::method::{Method, on};
 use super::nest::MOST;
 use super::space::{space, weighed};
-use super::{cost, ready, single};
+use super::{cost, single};
 use crate::device::Gpu;
 use crate::wgsl::computable;
 use std::collections::HashMap;
@@ -22,8 +23,6 @@ type Known = Result<(Arc<Expr>, NumericClass), Refusal>;
 /// Element-wise ops, one element at a time or four.
 struct Elementwise {
     gpu: Arc<Gpu>,
-    device: DeviceId,
-    name: String,
     wide: bool,
     known: Arc<HashMap<(Op, DType), Known>>,
     cuts: Arc<Cuts>,
@@ -49,9 +48,8 @@ pub(super) fn kernels(
         .collect();
     let known = Arc::new(known);
     let kernel = |name: &str, wide: bool| -> Arc<dyn Kernel> {
-        let name = format!("{prefix}/{name}");
         let cuts = cuts[usize::from(wide)].clone();
-        Arc::new(Elementwise { gpu: gpu.clone(), device, name, wide, known: Arc::clone(&known), cuts })
+        on(device, prefix, name, Elementwise { gpu: gpu.clone(), wide, known: Arc::clone(&known), cuts })
     };
     vec![kernel("map", false), kernel("map-vec4", true)]
 }
@@ -152,20 +150,9 @@ impl Elementwise {
     }
 }
 
-impl Elementwise {
-    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        let (expr, _) = self.known(w).map_err(|e| KernelError::Failed(e.to_string()))?;
-        run(&self.gpu, w, expr, io, self.wide, cut(p))
-    }
-}
-
-impl Kernel for Elementwise {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn device(&self) -> DeviceId {
-        self.device
+impl Method for Elementwise {
+    fn gpu(&self) -> &Gpu {
+        &self.gpu
     }
 
     fn handles(&self, op: Op) -> bool {
@@ -190,19 +177,16 @@ impl Kernel for Elementwise {
         self.cuts.space(&self.gpu, w.output().elements())
     }
 
-    fn winners(&self) -> Option<&Winners> {
-        Some(self.cuts.winners())
+    fn winners(&self) -> &Winners {
+        self.cuts.winners()
     }
 
     fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
         cost::terms(&self.gpu, w, machine, 1.0, 1.0, if self.wide { 1.0 } else { 1.5 })
     }
 
-    fn ready(&self, w: &Workload, p: Params) -> bool {
-        ready::ready(&self.gpu, &self.name, w, p)
-    }
-
-    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
+    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let (expr, _) = self.known(w).map_err(|e| KernelError::Failed(e.to_string()))?;
+        run(&self.gpu, w, expr, io, self.wide, cut(p))
     }
 }

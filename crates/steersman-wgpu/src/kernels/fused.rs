@@ -2,8 +2,9 @@
 //! end in reductions, a dispatch (or two) for each of those and one for all arrays.
 
 use super::elementwise::{Cuts, addressable, cut, in_fours};
+use super::method::{Method, on};
 use super::reduce::{self, Form};
-use super::{cost, map, ready, single};
+use super::{cost, map, single};
 use crate::device::Gpu;
 use crate::wgsl::{computable, turns};
 use std::sync::Arc;
@@ -24,8 +25,6 @@ enum Way {
 
 struct Fused {
     gpu: Arc<Gpu>,
-    device: DeviceId,
-    name: String,
     way: Way,
 }
 
@@ -49,7 +48,7 @@ pub(super) fn kernels(
     forms: &[(Arc<reduce::Cuts>, &'static str)],
 ) -> Vec<Arc<dyn Kernel>> {
     let kernel = |name: &str, way: Way| -> Arc<dyn Kernel> {
-        Arc::new(Fused { gpu: gpu.clone(), device, name: format!("{prefix}/fused{name}"), way })
+        on(device, prefix, &format!("fused{name}"), Fused { gpu: gpu.clone(), way })
     };
     let [plain, wide] = cuts.clone();
     let mut all = vec![
@@ -88,38 +87,9 @@ fn reducible(expr: &Expr, f64: bool) -> Result<(), Refusal> {
     })
 }
 
-impl Fused {
-    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        let Some(expr) = w.expr() else { return Err(KernelError::Failed("not a fused group".into())) };
-        match &self.way {
-            Way::Arrays { wide, .. } => map::run(&self.gpu, w, expr, io, *wide, cut(p)),
-            Way::Reductions(cuts) => {
-                let outputs = || expr.outputs().iter().enumerate();
-                let reduces = |o: &Output| matches!(o, Output::Reduce { .. });
-                // Arrays come last: one may replace an operand that the reductions read.
-                let replaced = |i: usize| io.outputs().nth(i).is_some_and(|a| io.inputs.contains(&a));
-                if expr.outputs().len() > 1 && outputs().any(|(i, o)| reduces(o) && replaced(i)) {
-                    return Err(KernelError::Failed("a reduction replaces what others read".into()));
-                }
-                let mut clean = true;
-                for (i, _) in outputs().filter(|(_, o)| reduces(o)) {
-                    let ran = reduce::run(&self.gpu, w, expr, i, io, cuts.form(), reduce::cut(p))?;
-                    clean &= ran == Ran::Clean;
-                }
-                let ran = map::run(&self.gpu, w, expr, io, false, map::CUTS[0])?;
-                Ok(if clean { ran } else { Ran::Cold })
-            }
-        }
-    }
-}
-
-impl Kernel for Fused {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn device(&self) -> DeviceId {
-        self.device
+impl Method for Fused {
+    fn gpu(&self) -> &Gpu {
+        &self.gpu
     }
 
     fn handles(&self, op: Op) -> bool {
@@ -172,11 +142,11 @@ impl Kernel for Fused {
         }
     }
 
-    fn winners(&self) -> Option<&Winners> {
-        Some(match &self.way {
+    fn winners(&self) -> &Winners {
+        match &self.way {
             Way::Reductions(cuts) => cuts.winners(),
             Way::Arrays { cuts, .. } => cuts.winners(),
-        })
+        }
     }
 
     fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
@@ -199,11 +169,26 @@ impl Kernel for Fused {
         }
     }
 
-    fn ready(&self, w: &Workload, p: Params) -> bool {
-        ready::ready(&self.gpu, &self.name, w, p)
-    }
-
-    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
+    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let Some(expr) = w.expr() else { return Err(KernelError::Failed("not a fused group".into())) };
+        match &self.way {
+            Way::Arrays { wide, .. } => map::run(&self.gpu, w, expr, io, *wide, cut(p)),
+            Way::Reductions(cuts) => {
+                let outputs = || expr.outputs().iter().enumerate();
+                let reduces = |o: &Output| matches!(o, Output::Reduce { .. });
+                // Arrays come last: one may replace an operand that the reductions read.
+                let replaced = |i: usize| io.outputs().nth(i).is_some_and(|a| io.inputs.contains(&a));
+                if expr.outputs().len() > 1 && outputs().any(|(i, o)| reduces(o) && replaced(i)) {
+                    return Err(KernelError::Failed("a reduction replaces what others read".into()));
+                }
+                let mut clean = true;
+                for (i, _) in outputs().filter(|(_, o)| reduces(o)) {
+                    let ran = reduce::run(&self.gpu, w, expr, i, io, cuts.form(), reduce::cut(p))?;
+                    clean &= ran == Ran::Clean;
+                }
+                let ran = map::run(&self.gpu, w, expr, io, false, map::CUTS[0])?;
+                Ok(if clean { ran } else { Ran::Cold })
+            }
+        }
     }
 }

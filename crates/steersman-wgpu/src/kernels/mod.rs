@@ -7,6 +7,7 @@ mod elementwise;
 mod fused;
 mod map;
 mod matmul;
+mod method;
 mod moves;
 mod nest;
 mod ready;

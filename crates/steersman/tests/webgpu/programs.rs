@@ -1,6 +1,9 @@
 //! What programs see of an adapter that the runtime found itself.
 
-use steersman::core::{DeviceId, Place, Workload};
+use steersman::core::cost::Machine;
+use steersman::core::place::Wire;
+use steersman::core::{Bytes, Device, DeviceId, Operand, Place, Seconds, Workload};
+use steersman::webgpu::DeviceOptions;
 use steersman::{Array, Axis, Knobs, Runtime, Seed};
 
 fn runtime(more: &[(&str, &str)]) -> Runtime {
@@ -87,6 +90,93 @@ fn a_choice_counts_the_way_to_the_adapter_and_shows_it() {
     assert!(moved.clone().count() > 0, "the adapter's kernels are shown");
     assert!(moved.into_iter().all(|c| c.moved.0 == 12_000 && c.estimate.moves.0 > 0.0));
     assert_eq!(rt.engine().place_of(explained.decision.variant().kernel), Some(Place::Host));
+}
+
+/// What is chosen for work with operands and result on the host or on an adapter, with this way to it.
+fn chosen(wire: Wire, there: bool) -> Option<Place> {
+    let gpu = crate::adapter(Default::default())?;
+    let rt = runtime(&[("webgpu.enabled", "false"), ("frozen", "true")]);
+    let device = Device { identity: gpu.identity().clone(), place: Place::Host, machine: Machine::default() };
+    let id = rt.add_accelerator(device, gpu.clone(), |id| gpu.kernels_as(id, "gpu"));
+    rt.engine().set_wire(id, wire);
+    let place = Place::Device(id);
+    let mut w: Workload = "add f32 1000000 1000000".parse().expect("well formed");
+    if there {
+        let inputs: Vec<_> = w.inputs().iter().map(|o| Operand { place, ..o.clone() }).collect();
+        let output = Operand { place, ..w.output().clone() };
+        w = Workload::new(w.op(), inputs).and_then(|w| w.with_output(output)).expect("the same work");
+    }
+    let e = rt.engine().explain(&w).expect("candidates");
+    for c in &e.candidates {
+        let moved = (rt.engine().place_of(c.variant.kernel) == Some(place)) != there;
+        assert_eq!(
+            (c.moved.0, c.estimate.moves.0 > 0.0),
+            if moved { (12_000_000, true) } else { (0, false) }
+        );
+    }
+    rt.engine().place_of(e.decision.variant().kernel)
+}
+
+#[test]
+fn with_operands_there_the_choice_changes_if_the_way_costs_more_than_the_work() {
+    let slow = || {
+        let mut wire = Wire::default();
+        for lane in [&mut wire.out, &mut wire.home] {
+            (12..26).for_each(|i| lane.add(Bytes(1 << i), Seconds(1e-4 + f64::from(1 << i) / 100e6)));
+        }
+        wire
+    };
+    let Some(at_home) = chosen(slow(), false) else { return };
+    assert_eq!(at_home, Place::Host);
+    assert!(chosen(slow(), true).is_some_and(|p| p != Place::Host), "bringing it home takes longer");
+    // A software adapter's kernels are slower than fetching what lies in memory that both see.
+    if crate::adapter(Default::default()).is_some_and(|gpu| gpu.software()) {
+        assert_eq!(chosen(crate::no_way(), true), Some(Place::Host));
+    }
+}
+
+#[test]
+fn ten_ops_are_one_dispatch_and_three_products_move_nothing_in_between() {
+    let Some(gpu) = crate::adapter(Default::default()) else { return };
+    let rt = crate::with_adapter(&gpu, &[("frozen", "true")]);
+    let x = rt.uniform([500, 41], Seed(4)).add(1.0).to_vec::<f32>().expect("numbers");
+    let x = rt.from_vec(x, [500, 41]).expect("an array");
+    let before = gpu.counts();
+    let y = ((((&x * 2.0 + 1.0).sqrt() - 0.5).abs().exp() + &x).ln() * 3.0).tanh().neg();
+    y.eval().expect("it runs");
+    assert_eq!(gpu.counts().dispatches - before.dispatches, 1, "{}", y.plan().expect("its plan"));
+    let a = rt.from_vec((0..48 * 48).map(|i| (i % 7) as f32 * 0.01).collect(), [48, 48]).expect("a matrix");
+    let before = gpu.counts();
+    let product = a.matmul(&a).matmul(&a).matmul(&a).sum(..);
+    let _: f32 = product.item().expect("it runs");
+    let after = gpu.counts();
+    assert_eq!(after.uploaded - before.uploaded, 48 * 48 * 4, "the matrix, once");
+    assert_eq!(after.downloaded - before.downloaded, 4, "the sum");
+}
+
+#[test]
+fn software_adapters_are_done_without_where_a_knob_says_so() {
+    let Some(gpu) = crate::adapter(Default::default()) else { return };
+    if !gpu.software() {
+        return;
+    }
+    let rt = runtime(&[("webgpu.software", "false")]);
+    let said = rt.log().entries().into_iter().filter_map(|e| e.note);
+    assert!(said.filter(|n| n.contains("webgpu.software is false")).count() > 0);
+    assert!(rt.engine().devices().iter().all(|d| d.identity.part != gpu.identity().part));
+}
+
+#[test]
+fn f64_stays_f64_where_the_adapter_has_none() {
+    let Some(gpu) = crate::adapter(DeviceOptions { plain: true, ..Default::default() }) else { return };
+    let rt = crate::with_adapter(&gpu, &[("frozen", "true")]);
+    let third = 1.0f64 / 3.0;
+    let x = rt.from_vec(vec![third; 100], [100]).expect("an array");
+    let all = (&x + 1e-12).to_vec::<f64>().expect("it runs");
+    assert!(all.iter().all(|y| *y == third + 1e-12));
+    let sum = x.matmul(&x).item::<f64>().expect("it runs");
+    assert!((sum - 100.0 * third * third).abs() < 1e-13);
+    assert_eq!(gpu.counts().dispatches, 0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::{adapter, with_adapter};
 use std::ops::ControlFlow;
 use std::time::Duration;
-use steersman::core::tune::Winner;
+use steersman::core::tune::{Kind, Winner};
 use steersman::core::{DeviceId, Seconds, Workload};
 use steersman::webgpu::DeviceOptions;
 use steersman::{Calibrate, Runtime};
@@ -51,8 +51,49 @@ fn what_a_search_found_best_is_used_by_a_later_process_without_another_search() 
     let now = winners(&rt);
     for (kernel, list) in &found {
         let later = &now.iter().find(|(k, _)| k == kernel).expect("still there").1;
-        assert!(list.iter().all(|w| later.contains(w)), "{kernel}: {list:?} became {later:?}");
+        let mut finished = list.iter().filter(|w| w.left.is_empty());
+        assert!(finished.all(|w| later.contains(w)), "{kernel}: {list:?} became {later:?}");
     }
+}
+
+/// Points that searches did not get to, of each kernel and kind of work that there was a search for.
+fn left(rt: &Runtime) -> Vec<((String, Kind), usize)> {
+    let each = |(name, list): (String, Vec<Winner>)| {
+        list.into_iter().map(move |w| ((name.clone(), w.kind), w.left.len()))
+    };
+    winners(rt).into_iter().flat_map(each).collect()
+}
+
+#[test]
+fn a_search_that_was_broken_off_goes_on_in_the_next_calibration() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wisdom.db");
+    let wisdom = [("wisdom.enabled", "true"), ("wisdom.path", path.to_str().unwrap())];
+    let Some(gpu) = adapter(DeviceOptions::default()) else { return };
+    let rt = with_adapter(&gpu, &wisdom);
+    let machine = gpu.probe(Duration::from_millis(500)).unwrap().machine;
+    rt.engine().set_machine(DeviceId(1), machine.clone());
+    let how = Calibrate { budget: Some(Duration::from_secs(6)), ..Calibrate::default() };
+    // As soon as a search is in the middle of something.
+    let halfway = || left(&rt).iter().any(|(_, left)| *left > 0);
+    let mut steps = 0;
+    rt.calibrate(&how, &mut |s| {
+        steps += usize::from(s.phase.starts_with("searching"));
+        if steps > 100 || halfway() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .unwrap();
+    let first = left(&rt);
+    assert!(first.iter().any(|(_, left)| *left > 0), "nothing was cut short: {first:?}");
+    drop(rt);
+    let rt = with_adapter(&gpu, &wisdom);
+    assert_eq!(left(&rt), first, "kept");
+    rt.engine().set_machine(DeviceId(1), machine);
+    rt.calibrate(&how, &mut |_| ControlFlow::Continue(())).unwrap();
+    // Others may have had the time, or it.
+    let later = left(&rt);
+    let tried = |k: &(String, Kind), n: usize| later.iter().any(|(l, left)| l == k && *left <= n);
+    assert!(first.iter().all(|(k, n)| tried(k, *n)), "{first:?} became {later:?}");
+    assert_ne!(later, first, "nothing went on");
 }
 
 #[test]

@@ -4,12 +4,13 @@
 mod shader;
 
 use super::bound::Bound;
+use super::cost;
 use super::elementwise::addressable;
 use super::matmul::block::TILES;
 use super::matmul::{ranked_tiles, takes_tile};
+use super::method::{Method, on};
 use super::nest::MOST;
 use super::space::{space, weighed};
-use super::{cost, ready};
 use crate::device::{Gpu, Key, Launch, Source};
 use shader::{Cut, Shader};
 use smallvec::SmallVec;
@@ -25,18 +26,15 @@ const WORKGROUPS: [u32; 4] = [64, 128, 256, 512];
 
 struct Conv {
     gpu: Arc<Gpu>,
-    device: DeviceId,
-    name: String,
     tiled: bool,
     winners: Winners,
 }
 
 /// Both kernels.
 pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc<dyn Kernel>> {
-    [("direct", false), ("tiled", true)]
+    [("conv-direct", false), ("conv-tiled", true)]
         .map(|(name, tiled)| -> Arc<dyn Kernel> {
-            let (gpu, name) = (gpu.clone(), format!("{prefix}/conv-{name}"));
-            Arc::new(Conv { gpu, device, name, tiled, winners: Winners::default() })
+            on(device, prefix, name, Conv { gpu: gpu.clone(), tiled, winners: Winners::default() })
         })
         .into()
 }
@@ -81,51 +79,9 @@ impl Conv {
     }
 }
 
-impl Conv {
-    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        let (Some((images, m, k, n)), Op::Conv2d { stride, pad }) = (product(w), w.op()) else {
-            return Err(KernelError::Failed("it only convolves".into()));
-        };
-        if images * m * n == 0 {
-            return Ok(Ran::Clean);
-        }
-        let d = w.dtype();
-        let operands = [(io.inputs[0], d, false), (io.inputs[1], d, false), (io.output, d, true)];
-        let bound = Bound::new(&self.gpu, operands.into_iter())?;
-        let cut = self.cut(p);
-        let shader = Shader { cut, dtype: d, bound: &bound };
-        let mut key: Key = smallvec::smallvec![4, u32::from(self.tiled), d as u32, u32::from(p.variant)];
-        key.extend(bound.spots.iter().map(|s| u32::from(s.binding)));
-        let pipeline = self.gpu.pipeline(&key, || {
-            Ok(Source { text: shader.text(), written: bound.written.clone(), words: shader::NAMES.len() })
-        })?;
-        let (x, f, y) = (&w.inputs()[0], &w.inputs()[1], w.output());
-        let sizes = [m, 0, k, n, images, x.dims[2], x.dims[3], y.dims[3], f.dims[2], f.dims[3]];
-        let mut params: SmallVec<[u32; 32]> = sizes.iter().map(|s| *s as u32).collect();
-        params.extend([u32::from(stride), u32::from(pad)]);
-        for (o, spot) in [x, f, y].into_iter().zip(&bound.spots) {
-            params.push(spot.offset);
-            params.extend(o.strides.iter().map(|s| *s as u32));
-        }
-        let most = self.gpu.limits().max_compute_workgroups_per_dimension;
-        let groups = match cut {
-            Cut::Direct(size) => [((images * m * n) as u32).div_ceil(size).min(most), 1, 1],
-            Cut::Tiled(t) => {
-                let (n, m) = ((n as u32).div_ceil(t.across()), (m as u32).div_ceil(t.down()));
-                [n, m, (images as u32).min(most)]
-            }
-        };
-        self.gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
-    }
-}
-
-impl Kernel for Conv {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn device(&self) -> DeviceId {
-        self.device
+impl Method for Conv {
+    fn gpu(&self) -> &Gpu {
+        &self.gpu
     }
 
     fn handles(&self, op: Op) -> bool {
@@ -178,8 +134,8 @@ impl Kernel for Conv {
         }
     }
 
-    fn winners(&self) -> Option<&Winners> {
-        Some(&self.winners)
+    fn winners(&self) -> &Winners {
+        &self.winners
     }
 
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
@@ -192,11 +148,39 @@ impl Kernel for Conv {
         cost::terms(&self.gpu, w, machine, 1.0, 1.0, work)
     }
 
-    fn ready(&self, w: &Workload, p: Params) -> bool {
-        ready::ready(&self.gpu, &self.name, w, p)
-    }
-
-    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
+    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let (Some((images, m, k, n)), Op::Conv2d { stride, pad }) = (product(w), w.op()) else {
+            return Err(KernelError::Failed("it only convolves".into()));
+        };
+        if images * m * n == 0 {
+            return Ok(Ran::Clean);
+        }
+        let d = w.dtype();
+        let operands = [(io.inputs[0], d, false), (io.inputs[1], d, false), (io.output, d, true)];
+        let bound = Bound::new(&self.gpu, operands.into_iter())?;
+        let cut = self.cut(p);
+        let shader = Shader { cut, dtype: d, bound: &bound };
+        let mut key: Key = smallvec::smallvec![4, u32::from(self.tiled), d as u32, u32::from(p.variant)];
+        key.extend(bound.spots.iter().map(|s| u32::from(s.binding)));
+        let pipeline = self.gpu.pipeline(&key, || {
+            Ok(Source { text: shader.text(), written: bound.written.clone(), words: shader::NAMES.len() })
+        })?;
+        let (x, f, y) = (&w.inputs()[0], &w.inputs()[1], w.output());
+        let sizes = [m, 0, k, n, images, x.dims[2], x.dims[3], y.dims[3], f.dims[2], f.dims[3]];
+        let mut params: SmallVec<[u32; 32]> = sizes.iter().map(|s| *s as u32).collect();
+        params.extend([u32::from(stride), u32::from(pad)]);
+        for (o, spot) in [x, f, y].into_iter().zip(&bound.spots) {
+            params.push(spot.offset);
+            params.extend(o.strides.iter().map(|s| *s as u32));
+        }
+        let most = self.gpu.limits().max_compute_workgroups_per_dimension;
+        let groups = match cut {
+            Cut::Direct(size) => [((images * m * n) as u32).div_ceil(size).min(most), 1, 1],
+            Cut::Tiled(t) => {
+                let (n, m) = ((n as u32).div_ceil(t.across()), (m as u32).div_ceil(t.down()));
+                [n, m, (images as u32).min(most)]
+            }
+        };
+        self.gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
     }
 }

@@ -6,7 +6,7 @@
 
 mod shader;
 
-use super::bound::{Bound, Spot};
+use super::bound::{Bound, Spot, both};
 use super::nest::{Nest, Path};
 use crate::device::{Gpu, Launch};
 use crate::wgsl::Word;
@@ -113,14 +113,7 @@ fn words(bound: &Bound, types: &[DType], inputs: usize, wide: bool) -> Option<(b
                 _ if wide && d.size() == 4 => Word::Four,
                 _ => Word::Plain,
             };
-            let known = &mut words[spot.binding as usize];
-            *known = match (*known, word) {
-                (None, w) => Some(w),
-                (Some(a), b) if a == b => Some(a),
-                // Reading what others write in parts.
-                (Some(Word::Plain), Word::Atomic) | (Some(Word::Atomic), Word::Plain) => Some(Word::Atomic),
-                _ => return None,
-            };
+            words[usize::from(spot.binding)] = Some(both(words[usize::from(spot.binding)], word)?);
         }
         Some(words.into_iter().map(|w| w.unwrap_or(Word::Plain)).collect())
     };

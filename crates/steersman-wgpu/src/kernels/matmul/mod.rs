@@ -7,10 +7,11 @@ mod rows;
 mod shader;
 
 use super::bound::Bound;
+use super::cost;
 use super::elementwise::addressable;
+use super::method::{Method, on};
 use super::nest::Nest;
 use super::space::{space, weighed};
-use super::{cost, ready};
 use crate::device::{Gpu, Key, Launch, Source};
 use crate::wgsl::Word;
 use block::{Lane, TILES, Tile};
@@ -35,8 +36,6 @@ enum Form {
 
 struct MatMul {
     gpu: Arc<Gpu>,
-    device: DeviceId,
-    name: String,
     form: Form,
     winners: Winners,
 }
@@ -50,10 +49,10 @@ pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc
         [(Form::Naive, "naive"), (Form::Tiled, "tiled"), (Form::Blocked, "blocked"), (Form::Vec4, "vec4")];
     let mut all: Vec<Arc<dyn Kernel>> = Vec::new();
     for (form, name) in forms {
-        let name = format!("{prefix}/matmul-{name}");
-        all.push(Arc::new(MatMul { gpu: gpu.clone(), device, name, form, winners: Winners::default() }));
+        let matmul = MatMul { gpu: gpu.clone(), form, winners: Winners::default() };
+        all.push(on(device, prefix, &format!("matmul-{name}"), matmul));
     }
-    all.push(Arc::new(rows::Rows::new(gpu, device, prefix)));
+    all.push(on(device, prefix, "matmul-rows", rows::Rows::new(gpu)));
     all
 }
 
@@ -87,6 +86,14 @@ pub(super) fn ranked_tiles(
 fn last_two(o: &Operand) -> (isize, isize) {
     let r = o.rank();
     (o.strides[r - 2], o.strides[r - 1])
+}
+
+/// Batches, rows, terms and columns of a product that a shader can address, of a type that this device multiplies.
+fn product(gpu: &Gpu, w: &Workload) -> Result<(usize, usize, usize, usize), Refusal> {
+    let Some(dims) = w.matmul_dims() else { return Err(Refusal::new("it only multiplies matrices")) };
+    takes(gpu, w.dtype())?;
+    addressable(gpu, w)?;
+    Ok(dims)
 }
 
 /// Whether this device multiplies elements of a type.
@@ -165,7 +172,87 @@ fn words(bound: &Bound, d: DType, lanes: [Lane; 2], fours: bool) -> SmallVec<[Wo
     words
 }
 
-impl MatMul {
+impl Method for MatMul {
+    fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
+    fn handles(&self, op: Op) -> bool {
+        op == Op::MatMul
+    }
+
+    fn numerics(&self, w: &Workload) -> NumericClass {
+        if w.dtype() == DType::I32 { NumericClass::Exact } else { NumericClass::Reassociated }
+    }
+
+    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
+        let (batch, m, k, n) = product(&self.gpu, w)?;
+        let most = self.gpu.limits().max_compute_workgroups_per_dimension as usize;
+        let (down, across) = self.cut(Params::SERIAL, [Lane::Single; 2], false).span();
+        if m.div_ceil(down as usize) > most || n.div_ceil(across as usize) > most {
+            return Err(Refusal::new("more tiles along an axis than a dispatch has"));
+        }
+        if (k + k / 4 + 16) * batch.div_ceil(most) > self.gpu.most_turns() {
+            return Err(Refusal::new("so long rows are more turns than one invocation may take"));
+        }
+        if !self.fits(0, w) {
+            return Err(Refusal::new("its tiles are more than a workgroup's memory"));
+        }
+        match self.form {
+            Form::Vec4 if w.dtype() != DType::F32 => Err(Refusal::new("only f32 comes in fours")),
+            Form::Vec4 if fours::second(w) == Lane::Single => {
+                Err(Refusal::new("rows of the second operand must be runs of four, starting at 16 bytes"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn params(&self, w: &Workload) -> ParamList {
+        weighed(
+            &self.winners,
+            w,
+            |v| self.fits(v, w),
+            || match self.form {
+                Form::Naive | Form::Tiled => usize::from(self.fits(1, w)),
+                Form::Blocked | Form::Vec4 => self.ranked(w).first().copied().unwrap_or(0),
+            },
+        )
+    }
+
+    fn space(&self, w: &Workload) -> Vec<Params> {
+        match self.form {
+            Form::Naive | Form::Tiled => space(0..self.points(), |v| self.fits(v, w)),
+            Form::Blocked | Form::Vec4 => space(self.ranked(w), |_| true),
+        }
+    }
+
+    fn winners(&self) -> &Winners {
+        &self.winners
+    }
+
+    fn revision(&self) -> u32 {
+        2
+    }
+
+    fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
+        let (_, m, k, n) = w.matmul_dims().unwrap_or((1, 1, 1, 1));
+        let (down, across) = self.cut(p, [Lane::Single; 2], false).span();
+        // Edges of tiles are computed too, and operands are read once a tile (by the naive form: once a result).
+        let padded = |d: usize, span: u32| {
+            let span = f64::from(span);
+            (d as f64 / span).ceil() * span / d.max(1) as f64
+        };
+        let waste = padded(m, down) * padded(n, across) * padded(k, 8);
+        let (work, reuse) = match self.form {
+            Form::Naive => (4.0, 8.0),
+            Form::Tiled => (3.0, f64::from(down)),
+            Form::Blocked => (1.5, f64::from(down.min(across))),
+            Form::Vec4 => (1.0, f64::from(down.min(across))),
+        };
+        let traffic = (m.min(n).max(1) as f64 / reuse).max(1.0);
+        cost::terms(&self.gpu, w, machine, 1.0, traffic, work * waste)
+    }
+
     fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
         let Some((batch, m, k, n)) = w.matmul_dims() else {
             return Err(KernelError::Failed("it only multiplies matrices".into()));
@@ -206,103 +293,5 @@ impl MatMul {
         let (down, across) = cut.span();
         let groups = [(n as u32).div_ceil(across), (m as u32).div_ceil(down), (batch as u32).min(most)];
         self.gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
-    }
-}
-
-impl Kernel for MatMul {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn device(&self) -> DeviceId {
-        self.device
-    }
-
-    fn handles(&self, op: Op) -> bool {
-        op == Op::MatMul
-    }
-
-    fn numerics(&self, w: &Workload) -> NumericClass {
-        if w.dtype() == DType::I32 { NumericClass::Exact } else { NumericClass::Reassociated }
-    }
-
-    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
-        let Some((batch, m, k, n)) = w.matmul_dims() else {
-            return Err(Refusal::new("it only multiplies matrices"));
-        };
-        takes(&self.gpu, w.dtype())?;
-        addressable(&self.gpu, w)?;
-        let most = self.gpu.limits().max_compute_workgroups_per_dimension as usize;
-        let (down, across) = self.cut(Params::SERIAL, [Lane::Single; 2], false).span();
-        if m.div_ceil(down as usize) > most || n.div_ceil(across as usize) > most {
-            return Err(Refusal::new("more tiles along an axis than a dispatch has"));
-        }
-        if (k + k / 4 + 16) * batch.div_ceil(most) > self.gpu.most_turns() {
-            return Err(Refusal::new("so long rows are more turns than one invocation may take"));
-        }
-        if !self.fits(0, w) {
-            return Err(Refusal::new("its tiles are more than a workgroup's memory"));
-        }
-        match self.form {
-            Form::Vec4 if w.dtype() != DType::F32 => Err(Refusal::new("only f32 comes in fours")),
-            Form::Vec4 if fours::second(w) == Lane::Single => {
-                Err(Refusal::new("rows of the second operand must be runs of four, starting at 16 bytes"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn params(&self, w: &Workload) -> ParamList {
-        weighed(
-            &self.winners,
-            w,
-            |v| self.fits(v, w),
-            || match self.form {
-                Form::Naive | Form::Tiled => usize::from(self.fits(1, w)),
-                Form::Blocked | Form::Vec4 => self.ranked(w).first().copied().unwrap_or(0),
-            },
-        )
-    }
-
-    fn space(&self, w: &Workload) -> Vec<Params> {
-        match self.form {
-            Form::Naive | Form::Tiled => space(0..self.points(), |v| self.fits(v, w)),
-            Form::Blocked | Form::Vec4 => space(self.ranked(w), |_| true),
-        }
-    }
-
-    fn winners(&self) -> Option<&Winners> {
-        Some(&self.winners)
-    }
-
-    fn revision(&self) -> u32 {
-        2
-    }
-
-    fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
-        let (_, m, k, n) = w.matmul_dims().unwrap_or((1, 1, 1, 1));
-        let (down, across) = self.cut(p, [Lane::Single; 2], false).span();
-        // Edges of tiles are computed too, and operands are read once a tile (by the naive form: once a result).
-        let padded = |d: usize, span: u32| {
-            let span = f64::from(span);
-            (d as f64 / span).ceil() * span / d.max(1) as f64
-        };
-        let waste = padded(m, down) * padded(n, across) * padded(k, 8);
-        let (work, reuse) = match self.form {
-            Form::Naive => (4.0, 8.0),
-            Form::Tiled => (3.0, f64::from(down)),
-            Form::Blocked => (1.5, f64::from(down.min(across))),
-            Form::Vec4 => (1.0, f64::from(down.min(across))),
-        };
-        let traffic = (m.min(n).max(1) as f64 / reuse).max(1.0);
-        cost::terms(&self.gpu, w, machine, 1.0, traffic, work * waste)
-    }
-
-    fn ready(&self, w: &Workload, p: Params) -> bool {
-        ready::ready(&self.gpu, &self.name, w, p)
-    }
-
-    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
     }
 }

@@ -1,39 +1,35 @@
 //! Products as sums: the elements of a row times those of a column, reduced by a workgroup.
 
-use super::takes;
+use super::product;
 use crate::device::Gpu;
-use crate::kernels::elementwise::addressable;
+use crate::kernels::method::Method;
 use crate::kernels::nest::MOST;
-use crate::kernels::ready;
 use crate::kernels::reduce::{self, Cuts, Form};
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::expr::{Expr, ExprError};
 use steersman_core::tune::Winners;
 use steersman_core::{
-    Axes, BinaryOp, DType, DeviceId, Io, Kernel, KernelError, NumericClass, Op, Operand, ParamList, Params,
-    Ran, ReduceOp, Refusal, Strides, Workload,
+    Axes, BinaryOp, DType, Io, KernelError, NumericClass, Op, Operand, ParamList, Params, Ran, ReduceOp,
+    Refusal, Strides, Workload,
 };
 
 /// A workgroup each result.
 pub(super) struct Rows {
     gpu: Arc<Gpu>,
-    device: DeviceId,
-    name: String,
     cuts: Cuts,
 }
 
 impl Rows {
-    pub fn new(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Rows {
-        let cuts = Cuts::new(Form::Tree);
-        Rows { gpu: gpu.clone(), device, name: format!("{prefix}/matmul-rows"), cuts }
+    pub fn new(gpu: &Arc<Gpu>) -> Rows {
+        Rows { gpu: gpu.clone(), cuts: Cuts::new(Form::Tree) }
     }
 
     /// The product as a fused group over `[.., m, n, k]`, summed over the last axis.
     fn group(w: &Workload) -> Result<Workload, String> {
         let Some((_, m, k, n)) = w.matmul_dims() else { return Err("it only multiplies matrices".into()) };
         let rank = w.output().rank();
-        let expr = product(w.dtype(), rank).map_err(|e| e.to_string())?;
+        let expr = sum_of_products(w.dtype(), rank).map_err(|e| e.to_string())?;
         let mut dims: Vec<usize> = w.output().dims[..rank - 2].to_vec();
         dims.extend([m, n, k]);
         let spread = |o: &Operand, last: [isize; 3]| {
@@ -50,7 +46,7 @@ impl Rows {
     }
 }
 
-fn product(d: DType, rank: usize) -> Result<Arc<Expr>, ExprError> {
+fn sum_of_products(d: DType, rank: usize) -> Result<Arc<Expr>, ExprError> {
     let mut b = Expr::builder([d, d]);
     let (x, y) = (b.input(0)?, b.input(1)?);
     let xy = b.binary(BinaryOp::Mul, x, y)?;
@@ -58,21 +54,9 @@ fn product(d: DType, rank: usize) -> Result<Arc<Expr>, ExprError> {
     Ok(Arc::new(b.finish()?))
 }
 
-impl Rows {
-    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        let group = Self::group(w).map_err(KernelError::Failed)?;
-        let Some(expr) = group.expr() else { return Err(KernelError::Failed("not a group".into())) };
-        reduce::run(&self.gpu, &group, expr, 0, io, Form::Tree, reduce::cut(p))
-    }
-}
-
-impl Kernel for Rows {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn device(&self) -> DeviceId {
-        self.device
+impl Method for Rows {
+    fn gpu(&self) -> &Gpu {
+        &self.gpu
     }
 
     fn handles(&self, op: Op) -> bool {
@@ -84,11 +68,7 @@ impl Kernel for Rows {
     }
 
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
-        let Some((batch, m, k, n)) = w.matmul_dims() else {
-            return Err(Refusal::new("it only multiplies matrices"));
-        };
-        takes(&self.gpu, w.dtype())?;
-        addressable(&self.gpu, w)?;
+        let (batch, m, k, n) = product(&self.gpu, w)?;
         if !matches!(w.dtype(), DType::F32 | DType::F64) {
             return Err(Refusal::new("it adds up in the type itself: f32 and f64 only"));
         }
@@ -110,8 +90,8 @@ impl Kernel for Rows {
         self.cuts.space(&self.gpu, w.matmul_k())
     }
 
-    fn winners(&self) -> Option<&Winners> {
-        Some(self.cuts.winners())
+    fn winners(&self) -> &Winners {
+        self.cuts.winners()
     }
 
     fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
@@ -121,11 +101,9 @@ impl Kernel for Rows {
         super::cost::terms(&self.gpu, w, machine, 1.0, traffic, 3.0)
     }
 
-    fn ready(&self, w: &Workload, p: Params) -> bool {
-        ready::ready(&self.gpu, &self.name, w, p)
-    }
-
-    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
+    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let group = Self::group(w).map_err(KernelError::Failed)?;
+        let Some(expr) = group.expr() else { return Err(KernelError::Failed("not a group".into())) };
+        reduce::run(&self.gpu, &group, expr, 0, io, Form::Tree, reduce::cut(p))
     }
 }

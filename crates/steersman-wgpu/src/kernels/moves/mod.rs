@@ -4,7 +4,8 @@
 mod tiled;
 
 use super::elementwise::{Cuts, addressable, cut, in_fours};
-use super::{cost, map, ready, single};
+use super::method::{Method, on};
+use super::{cost, map, single};
 use crate::device::Gpu;
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms};
@@ -16,8 +17,6 @@ use steersman_core::{
 
 struct Moves {
     gpu: Arc<Gpu>,
-    device: DeviceId,
-    name: String,
     wide: bool,
     /// The identity on elements of 1, 2, 4 and 8 bytes.
     identities: Arc<[Arc<Expr>; 4]>,
@@ -41,10 +40,11 @@ pub(super) fn kernels(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Vec<Arc
     let [Some(a), Some(b), Some(c), Some(d)] = made else { return Vec::new() };
     let identities = Arc::new([a, b, c, d]);
     let copy = |name: &str, wide: bool| -> Arc<dyn Kernel> {
-        let (name, identities) = (format!("{prefix}/{name}"), Arc::clone(&identities));
-        Arc::new(Moves { gpu: gpu.clone(), device, name, wide, identities, cuts: Cuts::default() })
+        let identities = Arc::clone(&identities);
+        on(device, prefix, name, Moves { gpu: gpu.clone(), wide, identities, cuts: Cuts::default() })
     };
-    vec![copy("copy", false), copy("copy-vec4", true), Arc::new(tiled::Tiled::new(gpu, device, prefix))]
+    let tiled = on(device, prefix, "transpose-tiled", tiled::Tiled::new(gpu));
+    vec![copy("copy", false), copy("copy-vec4", true), tiled]
 }
 
 /// The operand as the output sees it: its axes in the output's order.
@@ -77,21 +77,9 @@ impl Moves {
     }
 }
 
-impl Moves {
-    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        let plain = self.plain(w)?;
-        let identity = &self.identities[w.dtype().size().trailing_zeros() as usize];
-        map::run(&self.gpu, &plain, identity, io, self.wide, cut(p))
-    }
-}
-
-impl Kernel for Moves {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn device(&self) -> DeviceId {
-        self.device
+impl Method for Moves {
+    fn gpu(&self) -> &Gpu {
+        &self.gpu
     }
 
     fn handles(&self, op: Op) -> bool {
@@ -117,8 +105,8 @@ impl Kernel for Moves {
         self.cuts.space(&self.gpu, w.output().elements())
     }
 
-    fn winners(&self) -> Option<&Winners> {
-        Some(self.cuts.winners())
+    fn winners(&self) -> &Winners {
+        self.cuts.winners()
     }
 
     fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
@@ -126,11 +114,9 @@ impl Kernel for Moves {
         cost::terms(&self.gpu, w, machine, 1.0, scattered, if self.wide { 1.0 } else { 1.5 })
     }
 
-    fn ready(&self, w: &Workload, p: Params) -> bool {
-        ready::ready(&self.gpu, &self.name, w, p)
-    }
-
-    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
+    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let plain = self.plain(w)?;
+        let identity = &self.identities[w.dtype().size().trailing_zeros() as usize];
+        map::run(&self.gpu, &plain, identity, io, self.wide, cut(p))
     }
 }

@@ -3,20 +3,17 @@
 use super::{bits, movable, moves, seen};
 use crate::device::{Gpu, Key, Launch, Source};
 use crate::kernels::bound::Bound;
+use crate::kernels::cost;
+use crate::kernels::method::Method;
 use crate::kernels::nest::Nest;
 use crate::kernels::space::{space, weighed};
-use crate::kernels::{cost, ready};
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::tune::Winners;
-use steersman_core::{
-    DType, DeviceId, Io, Kernel, KernelError, Op, ParamList, Params, Ran, Refusal, Workload,
-};
+use steersman_core::{DType, Io, KernelError, Op, ParamList, Params, Ran, Refusal, Workload};
 
 pub(super) struct Tiled {
     gpu: Arc<Gpu>,
-    device: DeviceId,
-    name: String,
     winners: Winners,
 }
 
@@ -32,9 +29,8 @@ fn crossing(nest: &Nest) -> Option<usize> {
 }
 
 impl Tiled {
-    pub fn new(gpu: &Arc<Gpu>, device: DeviceId, prefix: &str) -> Tiled {
-        let (gpu, name) = (gpu.clone(), format!("{prefix}/transpose-tiled"));
-        Tiled { gpu, device, name, winners: Winners::default() }
+    pub fn new(gpu: &Arc<Gpu>) -> Tiled {
+        Tiled { gpu: gpu.clone(), winners: Winners::default() }
     }
 
     fn fits(&self, variant: usize, w: &Workload) -> bool {
@@ -101,44 +97,9 @@ impl Tiled {
     }
 }
 
-impl Tiled {
-    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        let nest = Self::nest(w);
-        if nest.elements() == 0 {
-            return Ok(Ran::Clean);
-        }
-        let Some(cross) = crossing(&nest) else {
-            return Err(KernelError::Failed("there is nothing to cross".into()));
-        };
-        let d = bits(w.dtype());
-        let (side, down) = TILES[usize::from(p.variant).min(TILES.len() - 1)];
-        let bound = Bound::new(&self.gpu, [(io.inputs[0], d, false), (io.output, d, true)].into_iter())?;
-        let (rank, wide) = (nest.dims.len(), d == DType::I64);
-        let mut key: Key =
-            smallvec::smallvec![2, side | down << 16, rank as u32, cross as u32, u32::from(wide)];
-        key.extend(bound.spots.iter().map(|s| u32::from(s.binding)));
-        let pipeline =
-            self.gpu.pipeline(&key, || Ok(Self::source((side, down), rank, cross, &bound, wide)))?;
-        let (x, y) = (nest.dims[rank - 1], nest.dims[cross]);
-        let batches = nest.elements() / x / y;
-        let mut params: smallvec::SmallVec<[u32; 32]> =
-            smallvec::smallvec![0, batches, bound.spots[0].offset, bound.spots[1].offset];
-        for j in 0..rank {
-            params.extend([nest.dims[j], nest.strides[0][j] as u32, nest.strides[1][j] as u32]);
-        }
-        let most = self.gpu.limits().max_compute_workgroups_per_dimension;
-        let groups = [x.div_ceil(side), y.div_ceil(side), batches.min(most)];
-        self.gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
-    }
-}
-
-impl Kernel for Tiled {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn device(&self) -> DeviceId {
-        self.device
+impl Method for Tiled {
+    fn gpu(&self) -> &Gpu {
+        &self.gpu
     }
 
     fn handles(&self, op: Op) -> bool {
@@ -170,19 +131,40 @@ impl Kernel for Tiled {
         space(0..TILES.len(), |v| self.fits(v, w))
     }
 
-    fn winners(&self) -> Option<&Winners> {
-        Some(&self.winners)
+    fn winners(&self) -> &Winners {
+        &self.winners
     }
 
     fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
         cost::terms(&self.gpu, w, machine, 1.0, 1.0, 2.0)
     }
 
-    fn ready(&self, w: &Workload, p: Params) -> bool {
-        ready::ready(&self.gpu, &self.name, w, p)
-    }
-
-    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
+    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let nest = Self::nest(w);
+        if nest.elements() == 0 {
+            return Ok(Ran::Clean);
+        }
+        let Some(cross) = crossing(&nest) else {
+            return Err(KernelError::Failed("there is nothing to cross".into()));
+        };
+        let d = bits(w.dtype());
+        let (side, down) = TILES[usize::from(p.variant).min(TILES.len() - 1)];
+        let bound = Bound::new(&self.gpu, [(io.inputs[0], d, false), (io.output, d, true)].into_iter())?;
+        let (rank, wide) = (nest.dims.len(), d == DType::I64);
+        let mut key: Key =
+            smallvec::smallvec![2, side | down << 16, rank as u32, cross as u32, u32::from(wide)];
+        key.extend(bound.spots.iter().map(|s| u32::from(s.binding)));
+        let pipeline =
+            self.gpu.pipeline(&key, || Ok(Self::source((side, down), rank, cross, &bound, wide)))?;
+        let (x, y) = (nest.dims[rank - 1], nest.dims[cross]);
+        let batches = nest.elements() / x / y;
+        let mut params: smallvec::SmallVec<[u32; 32]> =
+            smallvec::smallvec![0, batches, bound.spots[0].offset, bound.spots[1].offset];
+        for j in 0..rank {
+            params.extend([nest.dims[j], nest.strides[0][j] as u32, nest.strides[1][j] as u32]);
+        }
+        let most = self.gpu.limits().max_compute_workgroups_per_dimension;
+        let groups = [x.div_ceil(side), y.div_ceil(side), batches.min(most)];
+        self.gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
     }
 }

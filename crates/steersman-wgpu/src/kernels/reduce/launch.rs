@@ -4,7 +4,7 @@ use super::Cut;
 use super::shader::Shader;
 use super::shape::Shape;
 use crate::device::{Gpu, Launch};
-use crate::kernels::bound::Bound;
+use crate::kernels::bound::{Bound, both};
 use crate::wgsl::Word;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -128,13 +128,7 @@ fn words(bound: &Bound, types: &[DType], result: DType, stage: Stage) -> Option<
     };
     let mut words: SmallVec<[Option<Word>; 8]> = SmallVec::from_elem(None, bound.buffers.len());
     for (spot, word) in bound.spots.iter().zip(list) {
-        let known = &mut words[spot.binding as usize];
-        *known = match (*known, word) {
-            (None, w) => Some(w),
-            (Some(a), b) if a == b => Some(a),
-            (Some(Word::Plain), Word::Atomic) | (Some(Word::Atomic), Word::Plain) => Some(Word::Atomic),
-            _ => return None,
-        };
+        words[usize::from(spot.binding)] = Some(both(words[usize::from(spot.binding)], word)?);
     }
     Some(words.into_iter().map(|w| w.unwrap_or(Word::Plain)).collect())
 }

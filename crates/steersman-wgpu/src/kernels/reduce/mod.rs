@@ -9,9 +9,10 @@ mod state;
 pub(crate) use launch::{Form, run, scratch};
 
 use super::elementwise::bindable;
+use super::method::{Method, on};
 use super::nest::MOST;
 use super::space::{space, weighed};
-use super::{cost, ready, single};
+use super::{cost, single};
 use crate::device::Gpu;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -105,8 +106,6 @@ pub(crate) fn cut(p: Params) -> Cut {
 
 struct Reduce {
     gpu: Arc<Gpu>,
-    device: DeviceId,
-    name: String,
     form: Form,
     /// Why a kind and type are not taken; what is absent is.
     refused: Arc<HashMap<(ReduceOp, DType), Refusal>>,
@@ -126,9 +125,8 @@ pub(super) fn kernels(
     forms
         .iter()
         .map(|(cuts, name)| -> Arc<dyn Kernel> {
-            let (name, cuts) = (format!("{prefix}/reduce-{name}"), cuts.clone());
-            let (gpu, form, refused) = (gpu.clone(), cuts.form, Arc::clone(&refused));
-            Arc::new(Reduce { gpu, device, name, form, refused, cuts })
+            let (gpu, cuts, refused) = (gpu.clone(), cuts.clone(), Arc::clone(&refused));
+            on(device, prefix, &format!("reduce-{name}"), Reduce { gpu, form: cuts.form, refused, cuts })
         })
         .collect()
 }
@@ -211,20 +209,9 @@ impl Reduce {
     }
 }
 
-impl Reduce {
-    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        let expr = single::of_op(w.op(), w.dtype()).map_err(|e| KernelError::Failed(e.to_string()))?;
-        run(&self.gpu, w, &expr, 0, io, self.form, cut(p))
-    }
-}
-
-impl Kernel for Reduce {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn device(&self) -> DeviceId {
-        self.device
+impl Method for Reduce {
+    fn gpu(&self) -> &Gpu {
+        &self.gpu
     }
 
     fn handles(&self, op: Op) -> bool {
@@ -258,8 +245,8 @@ impl Kernel for Reduce {
         self.cuts.space(&self.gpu, Self::each(w))
     }
 
-    fn winners(&self) -> Option<&Winners> {
-        Some(self.cuts.winners())
+    fn winners(&self) -> &Winners {
+        self.cuts.winners()
     }
 
     fn terms(&self, w: &Workload, _: Params, machine: &Machine) -> Terms {
@@ -274,11 +261,8 @@ impl Kernel for Reduce {
         }
     }
 
-    fn ready(&self, w: &Workload, p: Params) -> bool {
-        ready::ready(&self.gpu, &self.name, w, p)
-    }
-
-    unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        ready::noted(&self.gpu, &self.name, w, p, self.enqueue(w, p, io))
+    fn enqueue(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
+        let expr = single::of_op(w.op(), w.dtype()).map_err(|e| KernelError::Failed(e.to_string()))?;
+        run(&self.gpu, w, &expr, 0, io, self.form, cut(p))
     }
 }
