@@ -4,7 +4,7 @@ use super::stage::{Base, Carry, Compiled, Stage};
 use crate::array::{Array, Shape};
 use crate::error::Error;
 use crate::runtime::Runtime;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 use steersman_core::expr::{Output, Step};
 use steersman_core::{Operand, Places, Workload};
@@ -180,10 +180,13 @@ impl Plan {
 
     fn new(rt: &Runtime, plan: &Compiled, result: String, called: &[Option<String>]) -> Plan {
         let names = rt.engine().places();
-        let stages: Vec<PlanStage> = (0..plan.stages.len()).map(|s| stage(plan, s, &names)).collect();
+        let writers = Writers::of(plan);
+        let stages: Vec<PlanStage> =
+            (0..plan.stages.len()).map(|s| stage(plan, s, &names, &writers)).collect();
         let lists = plan.stages.iter().map(|s| &s.carries).chain([&plan.placed.homeward]);
         let each = lists.enumerate().flat_map(|(s, list)| (0..list.len()).map(move |i| (s, i)));
-        let transfers: Vec<PlanTransfer> = each.map(|(s, i)| transfer(plan, s, i, &names)).collect();
+        let transfers: Vec<PlanTransfer> =
+            each.map(|(s, i)| transfer(plan, s, i, &names, &writers)).collect();
         let predicted = stages.iter().map(|s| s.predicted_s).chain(transfers.iter().map(|t| t.predicted_s));
         let measured = stages.iter().map(|s| s.measured_s).chain(transfers.iter().map(|t| t.measured_s));
         let inputs = plan.inputs.iter().enumerate().map(|(i, (what, bytes))| PlanInput {
@@ -252,21 +255,34 @@ fn does(w: &Workload) -> Vec<String> {
     names
 }
 
-/// What people call a source of stage `s`.
-fn source(plan: &Compiled, s: usize, base: Base) -> String {
-    match base {
-        Base::Leaf(n) => format!("in{n}"),
-        Base::Slot(slot) => {
-            let writes = |t: &Stage| t.outputs.iter().any(|o| o.0 == slot);
-            let writer = plan.stages[..s].iter().rposition(writes);
-            writer.map_or_else(|| "?".into(), |w| format!("s{w}"))
+/// The stages that write to each slot, in order.
+struct Writers(HashMap<u32, Vec<usize>>);
+
+impl Writers {
+    fn of(plan: &Compiled) -> Writers {
+        let mut all: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (s, stage) in plan.stages.iter().enumerate() {
+            stage.outputs.iter().for_each(|o| all.entry(o.0).or_default().push(s));
         }
-        Base::Scalar(_) => "n".into(),
-        Base::Empty => "empty".into(),
+        Writers(all)
+    }
+
+    /// What people call a source of stage `s`.
+    fn source(&self, s: usize, base: Base) -> String {
+        match base {
+            Base::Leaf(n) => format!("in{n}"),
+            Base::Slot(slot) => {
+                let writers = self.0.get(&slot).map_or(&[][..], |w| w);
+                let last = writers[..writers.partition_point(|&w| w < s)].last();
+                last.map_or_else(|| "?".into(), |w| format!("s{w}"))
+            }
+            Base::Scalar(_) => "n".into(),
+            Base::Empty => "empty".into(),
+        }
     }
 }
 
-fn stage(plan: &Compiled, s: usize, names: &Places) -> PlanStage {
+fn stage(plan: &Compiled, s: usize, names: &Places, writers: &Writers) -> PlanStage {
     let stage: &Stage = &plan.stages[s];
     PlanStage {
         workload: stage.workload.named(names).to_string(),
@@ -284,15 +300,15 @@ fn stage(plan: &Compiled, s: usize, names: &Places) -> PlanStage {
             _ => "fused",
         }),
         measured_s: stage.measured(),
-        reads: stage.inputs.iter().map(|i| source(plan, s, i.base)).collect(),
+        reads: stage.inputs.iter().map(|i| writers.source(s, i.base)).collect(),
         in_place: !stage.reuse.is_empty(),
     }
 }
 
-fn transfer(plan: &Compiled, before: usize, index: usize, names: &Places) -> PlanTransfer {
+fn transfer(plan: &Compiled, before: usize, index: usize, names: &Places, writers: &Writers) -> PlanTransfer {
     let c: &Carry = plan.carry(before, index);
     PlanTransfer {
-        value: source(plan, before, c.base),
+        value: writers.source(before, c.base),
         from: names.name(c.from),
         to: names.name(c.to),
         bytes: c.bytes,
