@@ -9,13 +9,16 @@ mod element;
 mod layout;
 mod memory;
 
-pub use element::value;
+pub use element::{encode, value};
 use element::{distance, show};
 pub use layout::{lie, shape};
 pub use memory::{Memory, Random};
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use steersman_core::{Address, DType, Io, Kernel, NumericClass, Params, Workload};
+
+/// The kernels under test, the reference first; `None` where there is no such device.
+pub type Kernels = LazyLock<Option<Vec<Arc<dyn Kernel>>>>;
 
 /// How far a result that is not exact may be from the reference.
 pub struct Allowed<'a> {
