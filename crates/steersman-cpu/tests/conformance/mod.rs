@@ -9,9 +9,8 @@ mod element;
 mod layout;
 mod memory;
 
-pub use element::{encode, value};
-use element::{distance, show};
-pub use layout::{lie, shape};
+pub use element::{distance, encode, show, value};
+pub use layout::{Lie, lie, shape};
 pub use memory::{Memory, Random};
 
 use std::sync::{Arc, LazyLock};
