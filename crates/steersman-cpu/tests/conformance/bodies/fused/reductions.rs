@@ -87,7 +87,7 @@ fn check_reduction(
             Err(_) => continue,
             Ok(()) => (),
         }
-        for p in kernel.space(&w) {
+        for p in kernel.params(&w) {
             let outs = run(&**kernel, &w, p, &data, &keys);
             for ((o, out), got) in w.outputs().iter().zip(expr.outputs()).zip(&outs) {
                 let Output::Reduce { kind, axes, .. } = *out else { continue };
