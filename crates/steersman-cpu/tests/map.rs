@@ -1,9 +1,9 @@
 //! Every element-wise kernel gives what the scalar reference gives; see `conformance/bodies/map.rs`.
 
-#[expect(unused_imports, reason = "shared with other tests, which use the rest")]
-mod conformance;
 #[path = "conformance/bodies/map.rs"]
 mod bodies;
+#[expect(unused_imports, reason = "shared with other tests, which use the rest")]
+mod conformance;
 
 use conformance::Kernels;
 use std::sync::{Arc, LazyLock};

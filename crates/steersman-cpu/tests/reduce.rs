@@ -26,9 +26,7 @@ static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
     norms_scale: false,
     // Not only the reference.
     least: |_| 2,
-    shapes: |_| {
-        &["1", "5", "16", "517", "70x33 axis=0", "70x33 axis=1", "9x4x21 axis=1", "9x4x21 axis=0,2"]
-    },
+    shapes: |_| &["1", "5", "16", "517", "70x33 axis=0", "70x33 axis=1", "9x4x21 axis=1", "9x4x21 axis=0,2"],
     long: LONG,
     long_one_in: 1,
     rows: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18],

@@ -69,7 +69,8 @@ fn a_group_with_a_matrix_product_is_refused_with_a_reason() {
     let product = b.product(0, 1).expect("a product");
     b.output(product).expect("an output");
     let expr = Arc::new(b.finish().expect("an expression"));
-    let w = Workload::fused(&expr, &[8, 8], [0, 1].map(|_| contiguous(DType::F32, &[8, 8]))).expect("a group");
+    let w =
+        Workload::fused(&expr, &[8, 8], [0, 1].map(|_| contiguous(DType::F32, &[8, 8]))).expect("a group");
     for k in gpu.kernels(DeviceId(1)).into_iter().filter(|k| k.handles(w.op())) {
         let why = k.supports(&w).expect_err("there is no such kernel");
         assert!(why.0.contains("matrix product"), "{}: {why}", k.name());

@@ -27,9 +27,8 @@ fn numbers(o: &Operand, random: &mut Random) -> Memory {
 /// Each result and the magnitude of its terms, from the definition.
 fn expected(w: &Workload, data: &[Memory]) -> Vec<(f64, f64)> {
     let (batch, m, k, n) = w.matmul_dims().expect("a product");
-    let all = |i: usize| -> Vec<f64> {
-        data[i].elements(&w.inputs()[i]).map(|b| value(w.dtype(), b)).collect()
-    };
+    let all =
+        |i: usize| -> Vec<f64> { data[i].elements(&w.inputs()[i]).map(|b| value(w.dtype(), b)).collect() };
     let (a, b) = (all(0), all(1));
     let mut out = Vec::with_capacity(batch * m * n);
     for z in 0..batch {

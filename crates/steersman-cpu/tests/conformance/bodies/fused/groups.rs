@@ -1,8 +1,6 @@
 //! Whole groups: any expression, long ones, large ones, in place.
 
-use super::steps::{
-    contiguous, expression, inputs, kernels, run, scalars, step_by_step, straight, workload,
-};
+use super::steps::{contiguous, expression, inputs, kernels, run, scalars, step_by_step, straight, workload};
 use crate::UNDER_TEST;
 use crate::conformance::{Memory, Random, distance, encode, lie, shape, show, value};
 use proptest::prelude::*;
@@ -167,6 +165,23 @@ fn a_group_may_replace_its_operands() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn every_function_is_itself_within_a_chain() {
+    for op in UnaryOp::ALL.iter().filter(|op| op.takes(DType::F32)) {
+        let mut b = Expr::builder([DType::F32, DType::F32]);
+        let (x, y) = (b.input(0).expect("declared"), b.input(1).expect("declared"));
+        let v = b.binary(BinaryOp::Max, x, y).expect("one type");
+        let v = b.unary(*op, v).expect("it takes this type");
+        if b.dtype_of(v) == Ok(DType::F32) {
+            let v = b.binary(BinaryOp::Min, v, y).expect("one type");
+            b.output(v).expect("a value");
+        }
+        b.output(v).expect("a value");
+        let w = workload(b.finish().expect("an output"), &[1003], &straight());
+        check(&w, &plain(&w, 6), &[], 1e-5).unwrap_or_else(|e| panic!("{e}"));
     }
 }
 
