@@ -2,7 +2,7 @@
 
 #[path = "conformance/bodies/map.rs"]
 mod bodies;
-#[expect(unused_imports, reason = "shared with other tests, which use the rest")]
+#[allow(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
 mod conformance;
 
 use conformance::Kernels;

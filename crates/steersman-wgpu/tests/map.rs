@@ -4,7 +4,7 @@
 #[path = "../../steersman-cpu/tests/conformance/bodies/map.rs"]
 mod bodies;
 #[path = "../../steersman-cpu/tests/conformance/mod.rs"]
-#[expect(unused_imports, reason = "shared with other tests, which use the rest")]
+#[allow(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
 mod conformance;
 mod hosted;
 

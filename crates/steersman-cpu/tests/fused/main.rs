@@ -4,7 +4,7 @@
 #[path = "../conformance/bodies/fused/mod.rs"]
 mod bodies;
 #[path = "../conformance/mod.rs"]
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[allow(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
 mod conformance;
 mod groups;
 

@@ -4,7 +4,7 @@ mod blocks;
 #[path = "../conformance/bodies/matmul.rs"]
 mod bodies;
 #[path = "../conformance/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
+#[allow(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
 mod conformance;
 
 use conformance::Kernels;
