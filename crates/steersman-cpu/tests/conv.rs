@@ -1,6 +1,6 @@
 //! Every kernel for convolutions, with every parameter it offers, gives what the definition gives.
 
-#[expect(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
+#[allow(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
 mod conformance;
 #[path = "conformance/conv.rs"]
 mod definition;

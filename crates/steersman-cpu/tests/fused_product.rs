@@ -1,16 +1,10 @@
 //! A group that starts with a matrix product gives what the product and then the group give: any shape, layout, type
 //! and thread count.
 
-#[path = "conformance/element.rs"]
-mod element;
-#[path = "conformance/layout.rs"]
-mod layout;
-#[path = "conformance/memory.rs"]
-mod memory;
+#[allow(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
+mod conformance;
 
-use element::{distance, show};
-use layout::{Lie, lie, shape};
-use memory::{Memory, Random};
+use conformance::{Lie, Memory, Random, distance, lie, shape, show};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 use steersman_core::expr::Expr;

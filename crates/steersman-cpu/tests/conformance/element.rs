@@ -1,6 +1,6 @@
 //! Elements given by their bits: what they stand for and how far they are apart.
 
-use steersman_core::DType;
+use steersman_core::{DType, rounded_to_odd};
 
 /// Units in the last place between two elements given by their bits; infinite between NaN and a number.
 /// Zeros of both signs are the same only where rounding is allowed at all.
@@ -34,6 +34,20 @@ pub fn value(dtype: DType, bits: u64) -> f64 {
         DType::I64 => bits as i64 as f64,
         DType::I32 => (bits as u32 as i32).into(),
         DType::U8 | DType::Bool => bits as f64,
+    }
+}
+
+/// The bits of a number in a type; integers are eight times as large.
+pub fn encode(dtype: DType, x: f64) -> u64 {
+    match dtype {
+        DType::F32 => (x as f32).to_bits().into(),
+        DType::F64 => x.to_bits(),
+        DType::F16 => half::f16::from_f32(rounded_to_odd(x)).to_bits().into(),
+        DType::BF16 => half::bf16::from_f32(rounded_to_odd(x)).to_bits().into(),
+        DType::I32 => u64::from((x * 8.0) as i32 as u32),
+        DType::I64 => (x * 8.0) as i64 as u64,
+        DType::U8 => (x * 8.0).abs() as u8 as u64,
+        DType::Bool => u64::from(x > 0.0),
     }
 }
 

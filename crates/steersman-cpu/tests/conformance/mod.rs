@@ -9,13 +9,15 @@ mod element;
 mod layout;
 mod memory;
 
-pub use element::value;
-use element::{distance, show};
-pub use layout::{lie, shape};
+pub use element::{distance, encode, show, value};
+pub use layout::{Lie, lie, shape};
 pub use memory::{Memory, Random};
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use steersman_core::{Address, DType, Io, Kernel, NumericClass, Params, Workload};
+
+/// The kernels under test, the reference first; `None` where there is no such device.
+pub type Kernels = LazyLock<Option<Vec<Arc<dyn Kernel>>>>;
 
 /// How far a result that is not exact may be from the reference.
 pub struct Allowed<'a> {

@@ -1,38 +1,58 @@
-//! Fused groups give what their steps give one by one: any expression, shape, layout and thread count.
+//! Fused groups give what their steps give one by one: by `conformance/bodies/fused`, and to the bit on every
+//! instruction set here.
 
-#[path = "../conformance/element.rs"]
-mod element;
+#[path = "../conformance/bodies/fused/mod.rs"]
+mod bodies;
+#[path = "../conformance/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
+mod conformance;
 mod groups;
-#[path = "../conformance/layout.rs"]
-mod layout;
-#[path = "../conformance/memory.rs"]
-mod memory;
-mod reductions;
-mod reference;
 
-use layout::Lie;
-use std::sync::{Arc, LazyLock};
-use steersman_core::{DeviceId, Kernel};
-use steersman_cpu::context::Context;
-use steersman_cpu::host::Host;
-use steersman_cpu::threads::Team;
-use steersman_cpu::{fused, map, reduce};
+use bodies::steps::{CPU, Menu};
+use conformance::Kernels;
+use std::sync::LazyLock;
+use steersman_core::{DType, Op};
+use steersman_cpu::fused;
 
-static CONTEXT: LazyLock<Context> = LazyLock::new(|| Context {
-    device: DeviceId(0),
-    team: Arc::new(Team::new(3)),
-    host: Arc::new(Host::detect()),
-});
 /// Those for groups without a matrix product.
-static FUSED: LazyLock<Vec<Arc<dyn Kernel>>> = LazyLock::new(|| {
-    fused::kernels(&CONTEXT).into_iter().filter(|k| !k.name().ends_with("+fused")).collect()
+static KERNELS: Kernels = LazyLock::new(|| {
+    Some(fused::kernels(&CPU).into_iter().filter(|k| !k.name().ends_with("+fused")).collect())
 });
-static MAP: LazyLock<Vec<Arc<dyn Kernel>>> = LazyLock::new(|| map::kernels(&CONTEXT));
-static REDUCE: LazyLock<Vec<Arc<dyn Kernel>>> = LazyLock::new(|| reduce::kernels(&CONTEXT));
 
-/// Contiguous operands.
-fn straight() -> Vec<Lie> {
-    let lie =
-        Lie { order: vec![0, 1, 2, 3], gaps: vec![0; 4], backwards: vec![false; 4], repeats: vec![false; 4] };
-    vec![lie; 5]
+static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
+    kernels: &KERNELS,
+    exact: Menu { types: &DType::ALL, takes: exact, normal: false },
+    all_exact: true,
+    share: 0.0,
+    cases: 400,
+    most: 14,
+    long: 3000,
+    large: [700, 601],
+    reduction_cases: 400,
+    reduced: &DType::ALL,
+    wild: true,
+    takes_every_reduction: true,
+    long_types: &[DType::F32, DType::F64, DType::F16, DType::I32, DType::U8, DType::Bool],
+    // Few columns, many columns (more than one block), rows longer than a tile, few long rows.
+    long_shapes: &[
+        (&[5000, 3], &[0]),
+        (&[5000, 3], &[1]),
+        (&[40, 1700], &[0]),
+        (&[7, 9000], &[1]),
+        (&[2, 30_001], &[1]),
+        (&[30_001], &[0]),
+        (&[3, 70, 600], &[0, 1]),
+        (&[3, 70, 600], &[1, 2]),
+        (&[1000, 1], &[1]),
+    ],
+};
+
+/// What every instruction set rounds alike.
+fn exact(op: Op, d: DType) -> bool {
+    let names = [
+        "neg", "abs", "sign", "sqrt", "recip", "relu", "floor", "ceil", "round", "trunc", "not", "add",
+        "sub", "mul", "div", "rem", "min", "max", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor",
+        "where", "clamp",
+    ];
+    !d.is_float() || names.contains(&op.name())
 }

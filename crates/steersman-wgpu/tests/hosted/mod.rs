@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 use steersman_core::cost::{Machine, Terms};
 use steersman_core::memory::Block;
 use steersman_core::{
-    Address, DType, DeviceId, Io, Kernel, KernelError, Memory, NumericClass, Op, Operand, ParamList, Params,
-    Ran, Refusal, Workload,
+    Address, DeviceId, Io, Kernel, KernelError, Memory, NumericClass, Op, Operand, ParamList, Params, Ran,
+    Refusal, Workload,
 };
 use steersman_cpu::{context::Context, host::Host, threads::Team};
 use steersman_wgpu::{DeviceOptions, Found, Gpu, adapters};
@@ -169,19 +169,5 @@ pub fn put(o: &Operand, at: Address, mut f: impl FnMut(usize) -> u64) {
             let to = at.as_mut_ptr::<u8>().offset(offset * size as isize);
             std::ptr::copy_nonoverlapping(bits.as_ptr(), to, size);
         }
-    }
-}
-
-/// The bits of a number in a type; integers are eight times as large.
-pub fn encode(dtype: DType, x: f64) -> u64 {
-    match dtype {
-        DType::F32 => (x as f32).to_bits().into(),
-        DType::F64 => x.to_bits(),
-        DType::F16 => half::f16::from_f64(x).to_bits().into(),
-        DType::BF16 => half::bf16::from_f64(x).to_bits().into(),
-        DType::I32 => u64::from((x * 8.0) as i32 as u32),
-        DType::I64 => (x * 8.0) as i64 as u64,
-        DType::U8 => (x * 8.0).abs() as u8 as u64,
-        DType::Bool => u64::from(x > 0.0),
     }
 }

@@ -1,4 +1,5 @@
-//! Every product kernel agrees with a plain f64 product, whatever the shape, strides and level.
+//! Every way to multiply, on every instruction set and with blocks of any size, agrees with a plain f64
+//! product: what the kernels are made of.
 
 use proptest::prelude::*;
 use steersman_cpu::isa::Level;

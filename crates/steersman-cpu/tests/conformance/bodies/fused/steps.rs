@@ -1,16 +1,43 @@
 //! Random expressions, and what each of their steps gives alone.
 
-use crate::element::{distance, show};
-use crate::layout::Lie;
-use crate::memory::{Memory, Random};
-use crate::{FUSED, MAP};
-use std::sync::Arc;
+use crate::UNDER_TEST;
+use crate::conformance::{Lie, Memory, Random};
+use std::sync::{Arc, LazyLock};
 use steersman_core::expr::{Dist, Expr, Output, Step, Value};
 use steersman_core::{
-    Address, BinaryOp, DType, Io, Kernel, Op, Operand, Params, TernaryOp, UnaryOp, Workload,
+    Address, BinaryOp, DType, DeviceId, Io, Kernel, Op, Operand, Params, TernaryOp, UnaryOp, Workload,
 };
 use steersman_cpu::isa::Level;
-use steersman_cpu::random;
+use steersman_cpu::{context::Context, host::Host, map, random, threads::Team};
+
+/// The CPU, whose kernels for single steps are the reference everywhere.
+pub static CPU: LazyLock<Context> = LazyLock::new(|| Context {
+    device: DeviceId(0),
+    team: Arc::new(Team::new(3)),
+    host: Arc::new(Host::detect()),
+});
+static MAP: LazyLock<Vec<Arc<dyn Kernel>>> = LazyLock::new(|| map::kernels(&CPU));
+
+/// The kernels under test, the scalar reference first; none: no such device here.
+pub fn kernels() -> &'static [Arc<dyn Kernel>] {
+    UNDER_TEST.kernels.as_deref().unwrap_or_default()
+}
+
+/// Contiguous operands.
+pub fn straight() -> Vec<Lie> {
+    let lie =
+        Lie { order: vec![0, 1, 2, 3], gaps: vec![0; 4], backwards: vec![false; 4], repeats: vec![false; 4] };
+    vec![lie; 5]
+}
+
+/// What expressions are made of.
+pub struct Menu {
+    pub types: &'static [DType],
+    /// Whether an op on a type may be a step.
+    pub takes: fn(Op, DType) -> bool,
+    /// Whether normal numbers may be drawn.
+    pub normal: bool,
+}
 
 /// Runs a kernel into memory of its own, checking that it writes nowhere else.
 pub fn run(kernel: &dyn Kernel, w: &Workload, p: Params, data: &[Memory], scalars: &[u64]) -> Vec<Memory> {
@@ -80,7 +107,7 @@ pub fn step_by_step(
 }
 
 /// One step by the scalar reference, as a group of its own.
-pub fn alone(
+fn alone(
     w: &Workload,
     step: &Step,
     dtype: DType,
@@ -112,13 +139,12 @@ pub fn alone(
     };
     b.output(v.expect("it was checked before")).expect("a value");
     let one = Workload::fused(&Arc::new(b.finish().expect("an output")), w.dims(), operands);
-    run(&*FUSED[0], &one.expect("the same shapes"), Params::SERIAL, &memory, scalars).remove(0)
+    run(&*kernels()[0], &one.expect("the same shapes"), Params::SERIAL, &memory, scalars).remove(0)
 }
 
-/// A random expression, deep and with values used more than once. `exact` leaves out what instruction sets may
-/// round differently.
-pub fn expression(random: &mut Random, exact: bool, most: usize) -> Expr {
-    let any = |random: &mut Random| DType::ALL[random.below(DType::ALL.len())];
+/// A random expression from a menu, deep and with values used more than once.
+pub fn expression(random: &mut Random, menu: &Menu, most: usize) -> Expr {
+    let any = |random: &mut Random| menu.types[random.below(menu.types.len())];
     let types: Vec<DType> = (0..1 + random.below(3)).map(|_| any(random)).collect();
     let mut b = Expr::builder(types.clone());
     let mut values: Vec<Value> = (0..types.len()).map(|k| b.input(k as u16).expect("declared")).collect();
@@ -139,11 +165,17 @@ pub fn expression(random: &mut Random, exact: bool, most: usize) -> Expr {
         let unary = UnaryOp::ALL[random.below(UnaryOp::ALL.len())];
         let binary = BinaryOp::ALL[random.below(BinaryOp::ALL.len())];
         let ternary = TernaryOp::ALL[random.below(TernaryOp::ALL.len())];
-        let fine = |op: Op| !exact || inexact(op, d).is_none();
+        let fine = |op: Op| (menu.takes)(op, d);
         let made = match random.below(12) {
             0 => b.cast(any(random), x),
-            1 if !exact && random.below(4) == 0 => b.random(Dist::Normal, DType::F32, 9),
-            1 => b.random(Dist::Uniform, if random.below(2) == 0 { DType::F32 } else { DType::F64 }, 9),
+            1 if menu.normal && random.below(4) == 0 => b.random(Dist::Normal, DType::F32, 9),
+            1 => {
+                let d = if random.below(2) == 0 { DType::F32 } else { DType::F64 };
+                if !menu.types.contains(&d) {
+                    continue;
+                }
+                b.random(Dist::Uniform, d, 9)
+            }
             2 => b.index(any(random)),
             3..5 if fine(Op::Unary(unary)) => b.unary(unary, x),
             5..10 if fine(Op::Binary(binary)) => same(y, &mut b).and_then(|y| b.binary(binary, x, y)),
@@ -167,17 +199,7 @@ pub fn expression(random: &mut Random, exact: bool, most: usize) -> Expr {
     b.finish().expect("an output")
 }
 
-/// Whether instruction sets may round this differently.
-pub fn inexact(op: Op, d: DType) -> Option<()> {
-    let name = op.name();
-    let exact = [
-        "neg", "abs", "sign", "sqrt", "recip", "relu", "floor", "ceil", "round", "trunc", "not", "add",
-        "sub", "mul", "div", "rem", "min", "max", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor",
-        "where", "clamp",
-    ];
-    (d.is_float() && !exact.contains(&name)).then_some(())
-}
-
+/// A random value for each scalar and key.
 pub fn scalars(random: &mut Random, expr: &Expr) -> Vec<u64> {
     let bits = |d: &Option<DType>, random: &mut Random| match d {
         Some(d) => {
@@ -201,32 +223,4 @@ pub fn workload(expr: Expr, dims: &[usize], lies: &[Lie]) -> Workload {
         }
     }
     w
-}
-
-/// Whether every fused kernel's arrays are, to the bit, what element-wise kernels of its own kind give.
-pub fn agree(w: &Workload, data: &[Memory], scalars: &[u64]) -> Result<(), String> {
-    let expr = w.expr().expect("a fused group");
-    for kernel in FUSED.iter().filter(|k| k.supports(w).is_ok()) {
-        let isa = kernel.name().trim_start_matches("cpu/fused-");
-        let level = Level::present().find(|l| l.name() == isa).unwrap_or(Level::Baseline);
-        let values = step_by_step(w, &format!("cpu/map-{isa}"), level, data, scalars);
-        for p in kernel.params(w) {
-            let outs = run(&**kernel, w, p, data, scalars);
-            for ((o, out), got) in w.outputs().iter().zip(expr.outputs()).zip(&outs) {
-                let Output::Array(v) = *out else { continue };
-                let own = contiguous(expr.dtype_of(v), w.dims());
-                let want = values[v.index()].elements(&own);
-                for (i, (e, g)) in want.zip(got.elements(o)).enumerate() {
-                    if distance(o.dtype, e, g) > 0.0 {
-                        let (g, e) = (show(o.dtype, g), show(o.dtype, e));
-                        return Err(format!(
-                            "{} {p} on {w} of {expr}: element {i} is {g}, not {e}",
-                            kernel.name()
-                        ));
-                    }
-                }
-            }
-        }
-    }
-    Ok(())
 }
