@@ -173,7 +173,7 @@ fn transposes(all: &mut Vec<Wanted>, quick: bool) {
                 // Large ones take long for what each of them teaches; a few stand for all. (Without them two threads
                 // had been seen three times, and 44 MB went to one.)
                 let stands_for_all = matches!((rows, cols), (770, 1700) | (1700, 1700) | (4100, 1700));
-                let importance = if stands_for_all { 30.0 } else { 3.0 };
+                let importance = if stands_for_all { 300.0 } else { 3.0 };
                 push(all, importance, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);
             }
         }
