@@ -14,6 +14,12 @@ fn winners(rt: &Runtime) -> Vec<(String, Vec<Winner>)> {
     found.filter(|(_, list)| !list.is_empty()).collect()
 }
 
+/// Again until it is so, but not for ever: the host comes first, and where nothing is optimised and others run its last
+/// workload may take a device's whole share.
+fn until(mut is_so: impl FnMut() -> bool) {
+    let _ = (0..6).any(|_| is_so());
+}
+
 #[test]
 fn what_a_search_found_best_is_used_by_a_later_process_without_another_search() {
     let folder = tempfile::tempdir().unwrap();
@@ -26,15 +32,17 @@ fn what_a_search_found_best_is_used_by_a_later_process_without_another_search() 
     let probed = gpu.probe(Duration::from_millis(500)).unwrap();
     rt.engine().set_machine(DeviceId(1), probed.machine);
     let how = Calibrate { budget: Some(Duration::from_secs(6)), ..Calibrate::default() };
-    let mut phases = Vec::new();
-    rt.calibrate(&how, &mut |s| {
-        phases.push(s.phase.clone());
-        ControlFlow::Continue(())
-    })
-    .unwrap();
-    assert!(phases.iter().any(|p| p.starts_with("searching parameters")), "{phases:?}");
+    let mut searched = false;
+    until(|| {
+        rt.calibrate(&how, &mut |s| {
+            searched |= s.phase.starts_with("searching parameters");
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        searched && !winners(&rt).is_empty()
+    });
     let found = winners(&rt);
-    assert!(!found.is_empty());
+    assert!(searched && !found.is_empty());
     let candidates = |rt: &Runtime| {
         let w: Workload = "add f32 200000 200000".parse().unwrap();
         let e = rt.engine().explain(&w).unwrap();
@@ -77,18 +85,24 @@ fn a_search_that_was_broken_off_goes_on_in_the_next_calibration() {
     // As soon as a search is in the middle of something.
     let halfway = || left(&rt).iter().any(|(_, left)| *left > 0);
     let mut steps = 0;
-    rt.calibrate(&how, &mut |s| {
-        steps += usize::from(s.phase.starts_with("searching"));
-        if steps > 100 || halfway() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })
-    .unwrap();
+    until(|| {
+        rt.calibrate(&how, &mut |s| {
+            steps += usize::from(s.phase.starts_with("searching"));
+            if steps > 100 || halfway() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap();
+        steps > 100 || halfway()
+    });
     let first = left(&rt);
     assert!(first.iter().any(|(_, left)| *left > 0), "nothing was cut short: {first:?}");
     drop(rt);
     let rt = with_adapter(&gpu, &wisdom);
     assert_eq!(left(&rt), first, "kept");
     rt.engine().set_machine(DeviceId(1), machine);
-    rt.calibrate(&how, &mut |_| ControlFlow::Continue(())).unwrap();
+    until(|| {
+        rt.calibrate(&how, &mut |_| ControlFlow::Continue(())).unwrap();
+        left(&rt) != first
+    });
     // Others may have had the time, or it.
     let later = left(&rt);
     let tried = |k: &(String, Kind), n: usize| later.iter().any(|(l, left)| l == k && *left <= n);
