@@ -19,7 +19,7 @@ pub struct Calibrate {
     pub quick: bool,
     /// Forget what was known of this machine first.
     pub refresh: bool,
-    /// Time it may take; otherwise 13.7 s, and 8 more for each device that outruns the host, or 2.2 s if quick.
+    /// Time it may take; otherwise 13.2 s, and 8 more for each device that outruns the host, or 2.2 s if quick.
     pub budget: Option<Duration>,
 }
 
@@ -52,7 +52,7 @@ pub struct CalibrationReport {
 }
 
 /// Budgets that leave room for start-up within 15 s and 3 s.
-const FULL: Duration = Duration::from_millis(13_700);
+const FULL: Duration = Duration::from_millis(13_200);
 const QUICK: Duration = Duration::from_millis(2_200);
 /// Time for each device that moves bytes quicker than the host: its kernels take long to compile, and much depends on
 /// them. (With 3 s for all that was to be learned of an H200 its 5 ms for a product of 4096 were thought to be 79.)

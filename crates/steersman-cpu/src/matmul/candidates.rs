@@ -184,8 +184,6 @@ impl Kernel for Product {
         let last = match self.how {
             // Read where it lies, a wide second operand has every piece of a row on another page.
             How::Small(_) if n * size >= PAGE / 2 => tiles * k as f64 * (4e-9 * share),
-            // The end of every row, which is much of a narrow product: 1374x1 1x2 take `gemm` 3.3 µs.
-            How::GemmCrate | How::MatrixMultiply | How::Blas(_) => (m * batch) as f64 * (2e-9 * share),
             _ => 0.0,
         };
         Terms::launch(20e-9 * batch.max(1) as f64 + machine.handoff(p.threads as usize))
