@@ -8,179 +8,17 @@
 //! Terms never exercised keep their prior and its width: that is what makes extrapolation fall back
 //! and widen by itself.
 
+mod belief;
+mod linear;
+mod stats;
+
+pub use belief::Belief;
+pub use linear::t90;
+pub use stats::Stats;
+
 use super::terms::{MAX_TERMS, Terms};
-
-type Matrix = [[f64; MAX_TERMS]; MAX_TERMS];
-type Vector = [f64; MAX_TERMS];
-
-/// Sufficient statistics of the samples seen.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Stats {
-    gram: Matrix,
-    moment: Vector,
-    weight: f64,
-    /// Samples ever seen; `weight` forgets, this does not.
-    pub samples: u64,
-    /// Smallest and largest ln(prior seconds) seen.
-    pub range: Option<(f64, f64)>,
-    /// What prior times are multiplied by before anything else, if not by one.
-    #[serde(default)]
-    unit: Option<f64>,
-}
-
-/// Beyond this many samples old ones fade: rates drift, and a model that cannot move is wrong for ever.
-const MEMORY: f64 = 256.0;
-
-impl Stats {
-    /// Takes the first sample as the measure of all prior rates: for code whose priors only rank. Without
-    /// it a rate a thousand times its prior would take as many samples to be believed.
-    pub fn rebase(&mut self, terms: &Terms, seconds: f64) {
-        if self.samples == 0 && terms.total() > 0.0 && seconds > 0.0 && seconds.is_finite() {
-            self.unit = Some(seconds / terms.total());
-        }
-    }
-
-    fn unit(&self) -> f64 {
-        self.unit.unwrap_or(1.0)
-    }
-
-    /// Takes in one measured time with this weight (1 for a full sample).
-    pub fn add(&mut self, terms: &Terms, seconds: f64, weight: f64) {
-        if !(seconds > 0.0 && seconds.is_finite() && weight > 0.0) {
-            return;
-        }
-        if self.weight + weight > MEMORY {
-            let keep = MEMORY / (self.weight + weight);
-            self.gram.iter_mut().flatten().for_each(|g| *g *= keep);
-            self.moment.iter_mut().for_each(|m| *m *= keep);
-            self.weight *= keep;
-        }
-        let unit = self.unit();
-        let z = |x: f64| x * unit / seconds;
-        let x = terms.seconds();
-        for (i, &xi) in x.iter().enumerate() {
-            let zi = z(xi);
-            self.moment[i] += weight * zi;
-            for (j, &xj) in x.iter().enumerate() {
-                self.gram[i][j] += weight * zi * z(xj);
-            }
-        }
-        self.weight += weight;
-        self.samples += 1;
-        let at = terms.total().max(1e-12).ln();
-        self.range = Some(self.range.map_or((at, at), |(a, b)| (a.min(at), b.max(at))));
-    }
-
-    /// As bytes: the terms in use only, little-endian.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let used = (0..MAX_TERMS).rev().find(|&i| self.gram[i][i] != 0.0).map_or(0, |i| i + 1);
-        let (low, high) = self.range.unwrap_or((f64::NAN, f64::NAN));
-        let mut out = vec![used as u8];
-        let mut put = |v: f64| out.extend(v.to_le_bytes());
-        [self.weight, self.samples as f64, low, high, self.unit.unwrap_or(f64::NAN)]
-            .into_iter()
-            .for_each(&mut put);
-        self.moment[..used].iter().copied().for_each(&mut put);
-        for i in 0..used {
-            self.gram[i][..=i].iter().copied().for_each(&mut put);
-        }
-        out
-    }
-
-    /// From [`Stats::to_bytes`]; `None` if the bytes are not that, or hold something no samples could give.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Stats> {
-        let (&used, rest) = bytes.split_first()?;
-        let used = used as usize;
-        if used > MAX_TERMS || rest.len() != 8 * (5 + used + used * (used + 1) / 2) {
-            return None;
-        }
-        let mut values = rest.chunks_exact(8).map(|c| f64::from_le_bytes(c.try_into().unwrap_or_default()));
-        let mut take = || values.next().unwrap_or(f64::NAN);
-        let mut s = Stats { weight: take(), samples: take() as u64, ..Stats::default() };
-        let range = (take(), take());
-        s.range = (range.0 <= range.1).then_some(range);
-        s.unit = Some(take()).filter(|u| *u > 0.0);
-        s.moment[..used].iter_mut().for_each(|m| *m = take());
-        for i in 0..used {
-            for j in 0..=i {
-                let v = take();
-                (s.gram[i][j], s.gram[j][i]) = (v, v);
-            }
-        }
-        let sane = s.weight >= 0.0
-            && s.weight.is_finite()
-            && s.moment.iter().all(|m| m.is_finite())
-            && s.gram.iter().flatten().all(|g| g.is_finite());
-        sane.then_some(s)
-    }
-
-    /// The same knowledge with less say, for data of an older driver or kernel revision.
-    pub fn faded(mut self, keep: f64) -> Stats {
-        self.gram.iter_mut().flatten().for_each(|g| *g *= keep);
-        self.moment.iter_mut().for_each(|m| *m *= keep);
-        self.weight *= keep;
-        self
-    }
-}
-
-/// What is believed before samples: rates are about right, within a factor.
-#[derive(Clone, Debug)]
-pub struct Belief {
-    mean: Vector,
-    /// Precision of each rate in units of the noise variance.
-    precision: Vector,
-    shape: f64,
-    scale: f64,
-    /// A rate may turn out far lower than its prior (a term that hardly matters), but never negative.
-    lowest: f64,
-    unit: f64,
-}
-
-/// Relative noise of one sample before any was seen, and the degrees of freedom behind that guess.
-const NOISE: f64 = 0.06;
-const SHAPE: f64 = 2.0;
-/// Uncertainty of a prior rate (often several-fold) and of one inherited from the kernel's other ops.
-const PRIOR_SPREAD: f64 = 1.5;
-const POOL_SPREAD: f64 = 0.25;
-/// Uncertainty of a rate of user code, relative to what the first sample suggests.
-const UNKNOWN_SPREAD: f64 = 1e5;
-/// Lowest rates relative to their priors, where priors are probed and where they only rank.
-const LOWEST_RATE: f64 = 0.02;
-const LOWEST_UNKNOWN_RATE: f64 = 1e-6;
-
-impl Belief {
-    /// Rates as probed.
-    pub fn prior() -> Belief {
-        Belief {
-            mean: [1.0; MAX_TERMS],
-            precision: [(NOISE / PRIOR_SPREAD).powi(2); MAX_TERMS],
-            shape: SHAPE,
-            scale: SHAPE * NOISE * NOISE,
-            lowest: LOWEST_RATE,
-            unit: 1.0,
-        }
-    }
-
-    /// Rates of which nothing is known.
-    pub fn unknown() -> Belief {
-        let precision = [(NOISE / UNKNOWN_SPREAD).powi(2); MAX_TERMS];
-        Belief { precision, lowest: LOWEST_UNKNOWN_RATE, ..Belief::prior() }
-    }
-
-    /// Rates as other ops of the same kernel have shown them.
-    pub fn from_pool(pool: &Fit) -> Belief {
-        let noise = pool.noise2().clamp(0.02f64.powi(2), 0.2f64.powi(2));
-        Belief {
-            mean: pool.mean,
-            // A term the pool has not exercised either is no better known for having a pool.
-            precision: std::array::from_fn(|i| 1.0 / ((POOL_SPREAD / NOISE).powi(2) + pool.covariance[i][i])),
-            shape: SHAPE,
-            scale: SHAPE * noise,
-            lowest: pool.lowest,
-            unit: pool.unit,
-        }
-    }
-}
+use belief::NOISE;
+use linear::{Matrix, Vector, dot, invert, multiply, sum};
 
 /// A posterior, ready to predict.
 #[derive(Clone, Debug)]
@@ -307,56 +145,6 @@ impl Fit {
             dof: self.dof(),
         }
     }
-}
-
-/// The sum of eight, in pairs: no addition waits for more than two others.
-#[inline(always)]
-fn sum(v: &Vector) -> f64 {
-    ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]))
-}
-
-#[inline(always)]
-fn dot(a: &Vector, b: &Vector) -> f64 {
-    sum(&std::array::from_fn(|i| a[i] * b[i]))
-}
-
-/// Inverse of a symmetric positive definite matrix by Cholesky. The added precision keeps it definite, and
-/// where rounding eats that, the last digits of the diagonal do.
-fn invert(a: Matrix) -> Matrix {
-    let mut l = [[0.0; MAX_TERMS]; MAX_TERMS];
-    for i in 0..MAX_TERMS {
-        for j in 0..=i {
-            let sum = a[i][j] - (0..j).map(|k| l[i][k] * l[j][k]).sum::<f64>();
-            l[i][j] = if i == j { sum.max(a[i][i] * 1e-13).sqrt() } else { sum / l[j][j] };
-        }
-    }
-    let mut out = [[0.0; MAX_TERMS]; MAX_TERMS];
-    // The inverse is symmetric: its columns are solved for and stored as rows.
-    for (c, row) in out.iter_mut().enumerate() {
-        let mut y = [0.0; MAX_TERMS];
-        for i in 0..MAX_TERMS {
-            let b = f64::from(i == c);
-            y[i] = (b - (0..i).map(|k| l[i][k] * y[k]).sum::<f64>()) / l[i][i];
-        }
-        for i in (0..MAX_TERMS).rev() {
-            row[i] = (y[i] - (i + 1..MAX_TERMS).map(|k| l[k][i] * row[k]).sum::<f64>()) / l[i][i];
-        }
-    }
-    out
-}
-
-fn multiply(m: &Matrix, v: &Vector) -> Vector {
-    std::array::from_fn(|i| (0..MAX_TERMS).map(|j| m[i][j] * v[j]).sum())
-}
-
-/// Half-width, in standard scales, of the central 90% of a Student-t.
-pub fn t90(dof: f64) -> f64 {
-    // Cornish-Fisher expansion around the normal 95% point; within 2% from 4 degrees up.
-    const Z: f64 = 1.644_853_626_951;
-    let n = dof.max(1.0);
-    let z3 = Z.powi(3);
-    let z5 = Z.powi(5);
-    Z + (z3 + Z) / (4.0 * n) + (5.0 * z5 + 16.0 * z3 + 3.0 * Z) / (96.0 * n * n)
 }
 
 #[cfg(test)]
