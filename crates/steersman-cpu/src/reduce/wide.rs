@@ -80,6 +80,29 @@ macro_rules! wide {
 #[cfg(not(target_arch = "x86_64"))]
 wide!(f32 f64);
 
+/// Whole registers of `$n` elements at `$x`, in four of them: a step waits for the one before it, four at a time do not.
+/// (300 rows of 127 f32 with AVX2 took 3.3 µs in one register, 2.4 in four.)
+#[cfg(target_arch = "x86_64")]
+macro_rules! by_four {
+    ($what:ident, $x:ident, $n:ident, $at:ident, $lanes:literal, [$a:ident $b:ident $c:ident $d:ident],
+     $step:ident, $load:ident) => {
+        while $n - $at >= 4 * $lanes {
+            $a = $step($what, $a, $load($x.add($at)));
+            $b = $step($what, $b, $load($x.add($at + $lanes)));
+            $c = $step($what, $c, $load($x.add($at + 2 * $lanes)));
+            $d = $step($what, $d, $load($x.add($at + 3 * $lanes)));
+            $at += 4 * $lanes;
+        }
+        // What is left goes to those that the end of the row, which goes to the first, does not wait for.
+        for register in [&mut $b, &mut $c, &mut $d] {
+            if $n - $at >= $lanes {
+                *register = $step($what, *register, $load($x.add($at)));
+                $at += $lanes;
+            }
+        }
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 macro_rules! wide {
     ($t:ident, $n512:literal, $n256:literal, $m512:ident, $m256:ident, $m128:ident, $mask:ident, $int:ident,
@@ -147,37 +170,16 @@ macro_rules! wide {
                     if I::LEVEL == Level::Avx512 {
                         let mut a = $set5(none);
                         let (mut b, mut c, mut d) = (a, a, a);
-                        // A step waits for the one before it: four at a time do not. (300 rows of 127 f32 with AVX2
-                        // took 3.3 µs in one register.)
-                        while n - at >= 4 * $n512 {
-                            let p = x.add(at);
-                            a = step5(what, a, $load5(p));
-                            b = step5(what, b, $load5(p.add($n512)));
-                            c = step5(what, c, $load5(p.add(2 * $n512)));
-                            d = step5(what, d, $load5(p.add(3 * $n512)));
-                            at += 4 * $n512;
-                        }
-                        if n - at >= $n512 {
-                            b = step5(what, b, $load5(x.add(at)));
-                            at += $n512;
-                        }
-                        if n - at >= $n512 {
-                            c = step5(what, c, $load5(x.add(at)));
-                            at += $n512;
-                        }
-                        if n - at >= $n512 {
-                            d = step5(what, d, $load5(x.add(at)));
-                            at += $n512;
-                        }
+                        by_four!(what, x, n, at, $n512, [a b c d], step5, $load5);
                         if at < n {
                             let live = ((1u32 << (n - at)) - 1) as $mask;
                             a = step5(what, a, $mload5($set5(none), live, x.add(at)));
                         }
-                        if n >= 2 * $n512 {
-                            a = join5(what, join5(what, a, b), join5(what, c, d));
-                        } else if n >= $n512 {
-                            a = join5(what, a, b);
-                        }
+                        a = match n / $n512 {
+                            0 => a,
+                            1 => join5(what, a, b),
+                            _ => join5(what, join5(what, a, b), join5(what, c, d)),
+                        };
                         let nan = $cmp5::<_CMP_UNORD_Q>(a, a) != 0;
                         return Some(match what {
                             Tail::Sum | Tail::Squares => $sum5(a),
@@ -200,26 +202,7 @@ macro_rules! wide {
                     if I::LEVEL == Level::Avx2 {
                         let mut a = $set2(none);
                         let (mut b, mut c, mut d) = (a, a, a);
-                        while n - at >= 4 * $n256 {
-                            let p = x.add(at);
-                            a = step2(what, a, $load2(p));
-                            b = step2(what, b, $load2(p.add($n256)));
-                            c = step2(what, c, $load2(p.add(2 * $n256)));
-                            d = step2(what, d, $load2(p.add(3 * $n256)));
-                            at += 4 * $n256;
-                        }
-                        if n - at >= $n256 {
-                            b = step2(what, b, $load2(x.add(at)));
-                            at += $n256;
-                        }
-                        if n - at >= $n256 {
-                            c = step2(what, c, $load2(x.add(at)));
-                            at += $n256;
-                        }
-                        if n - at >= $n256 {
-                            d = step2(what, d, $load2(x.add(at)));
-                            at += $n256;
-                        }
+                        by_four!(what, x, n, at, $n256, [a b c d], step2, $load2);
                         if at < n {
                             const LIVE: [$int; 2 * $n256] = {
                                 let mut live = [0; 2 * $n256];
@@ -235,11 +218,11 @@ macro_rules! wide {
                             let last = $mload2(x.add(at), live);
                             a = step2(what, a, $blend2($set2(none), last, $bits2(live)));
                         }
-                        if n >= 2 * $n256 {
-                            a = join2(what, join2(what, a, b), join2(what, c, d));
-                        } else if n >= $n256 {
-                            a = join2(what, a, b);
-                        }
+                        a = match n / $n256 {
+                            0 => a,
+                            1 => join2(what, a, b),
+                            _ => join2(what, join2(what, a, b), join2(what, c, d)),
+                        };
                         let extreme = matches!(what, Tail::Max | Tail::Min);
                         if extreme && $movemask2($cmp2::<_CMP_UNORD_Q>(a, a)) != 0 {
                             return Some($t::NAN);
