@@ -129,7 +129,11 @@ impl Runtime {
         let line = at.mul(step).add(from);
         // Rounding may leave the last step beside the end, and whether it does is known here. The kernel may round the
         // product or not.
-        let misses = |end: f64| Number::Float(end).rounded(T::DTYPE) != Number::Float(to).rounded(T::DTYPE);
+        let held = |x: f64| match T::DTYPE.is_float() {
+            true => Number::Float(x).bits(T::DTYPE),
+            false => Some(x as i64 as u64),
+        };
+        let misses = |end: f64| held(end) != held(to);
         if n > 1 && (misses(step * last + from) || misses(step.mul_add(last, from))) {
             return at.lt(last).where_(&line, to).cast(T::DTYPE);
         }

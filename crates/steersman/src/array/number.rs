@@ -65,17 +65,6 @@ impl Number {
         }
     }
 
-    /// The number as an array of this type would hold it, for comparing: floats rounded, for integers cut off.
-    pub(crate) fn rounded(self, dtype: DType) -> Number {
-        match (self, dtype) {
-            (Number::Float(x), DType::F32) => Number::Float(f64::from(x as f32)),
-            (Number::Float(x), DType::F16) => Number::Float(half::f16::from_f64(x).to_f64()),
-            (Number::Float(x), DType::BF16) => Number::Float(half::bf16::from_f64(x).to_f64()),
-            (Number::Float(x), DType::I32 | DType::I64 | DType::U8) => Number::Float(x.trunc()),
-            _ => self,
-        }
-    }
-
     /// Its bits as an element of this type, in the low bytes. Floats round to the type; an integer type takes
     /// only whole numbers in its range, and bool only truth values: anything else is `None`.
     pub(crate) fn bits(self, dtype: DType) -> Option<u64> {
