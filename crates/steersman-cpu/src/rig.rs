@@ -138,6 +138,10 @@ impl Rig for CpuRig {
         self.calm.now(&self.team)
     }
 
+    fn whole(&mut self, threads: usize) -> bool {
+        self.calm.whole.now(&self.team, threads)
+    }
+
     fn accept(&mut self) {
         self.calm.accept();
     }

@@ -98,8 +98,10 @@ const DUEL: Contest = Contest {
 const SETTLED: usize = 4;
 /// Times that unsettled workloads are looked at again.
 const AGAIN: usize = 3;
-/// How long to wait for the machine to come to rest before each of those.
+/// How long to wait for the machine to come to rest before each of those, and for all of it: one that is disturbed
+/// longer is like that.
 const REST: Duration = Duration::from_millis(1500);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One workload on trial.
 struct Trial<'a> {
@@ -151,9 +153,11 @@ impl Runtime {
                 Err(e) => report.skipped.push((w.named(&places).to_string(), e.to_string())),
             }
         }
+        let second_looks = Instant::now();
         for _ in 0..AGAIN {
             for trial in trials.iter_mut().filter(|t| !t.is_settled()) {
-                if progress(workloads.len(), workloads.len()).is_break() {
+                if progress(workloads.len(), workloads.len()).is_break() || second_looks.elapsed() > PATIENCE
+                {
                     break;
                 }
                 self.rest();

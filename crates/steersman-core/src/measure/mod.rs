@@ -27,6 +27,13 @@ pub trait Rig: Send {
         true
     }
 
+    /// Whether so many threads have their cores to themselves at this moment, as far as can be told: asked before and
+    /// after every sample, which is taken again if not.
+    fn whole(&mut self, threads: usize) -> bool {
+        let _ = threads;
+        true
+    }
+
     /// Takes the present for undisturbed: it has gone on too long to wait.
     fn accept(&mut self) {}
 }

@@ -3,9 +3,9 @@
 //! On a virtual machine the host moves cores about: for seconds at a time the same two threads are four times as
 //! far apart (a hand-off of 0.1 µs takes 0.4, a transpose that takes 17 µs on two threads takes 27), and no
 //! counter of the guest shows it. A hand-off does: it is nothing but the way between two cores. Another process
-//! on one of them shows the same way.
+//! on one of them shows the same way. And what shares a core with them is seen by [`Whole`].
 
-use super::Team;
+use super::{Team, Whole};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,27 +21,30 @@ const QUIET: f64 = 2.0;
 pub struct Calm {
     /// Bits of seconds.
     best: AtomicU64,
+    /// Whether threads have their cores to themselves.
+    pub whole: Whole,
 }
 
 impl Default for Calm {
     fn default() -> Calm {
-        Calm { best: AtomicU64::new(f64::INFINITY.to_bits()) }
+        Calm { best: AtomicU64::new(f64::INFINITY.to_bits()), whole: Whole::default() }
     }
 }
 
 impl Calm {
-    /// Whether the team's threads are as close as they have ever been, as far as is known. Takes a microsecond or
-    /// two when they are.
+    /// Whether the team's threads are as close as they have ever been, on whole cores, as far as is known. Takes a
+    /// microsecond or two when they are.
     pub fn now(&self, team: &Team) -> bool {
         let Some(took) = hand_off(team) else { return team.max() == 1 };
         let best = f64::from_bits(self.best.load(Ordering::Relaxed)).min(took);
         self.best.store(best.to_bits(), Ordering::Relaxed);
-        took <= QUIET * best
+        took <= QUIET * best && self.whole.now(team, 2)
     }
 
     /// Takes the present as quiet: for when it has gone on too long to wait.
     pub fn accept(&self) {
         self.best.store(f64::INFINITY.to_bits(), Ordering::Relaxed);
+        self.whole.accept();
     }
 }
 

@@ -26,9 +26,11 @@ mod calm;
 mod gate;
 mod slot;
 mod team;
+mod whole;
 
 pub use calm::Calm;
 pub use team::Team;
+pub use whole::Whole;
 
 /// How the parts of one [`Team::run`] were run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -112,6 +112,10 @@ impl Rig for PlacedRig {
         self.host.quiet()
     }
 
+    fn whole(&mut self, threads: usize) -> bool {
+        self.host.whole(threads)
+    }
+
     fn accept(&mut self) {
         self.host.accept();
     }
