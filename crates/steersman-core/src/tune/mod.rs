@@ -59,7 +59,7 @@ impl Default for Calibration {
     fn default() -> Calibration {
         Calibration {
             budget: Duration::from_secs(9),
-            contest: Contest { rounds: 5, least: 2, limit: Duration::from_millis(8), ..Contest::default() },
+            contest: Contest { rounds: 4, least: 2, limit: Duration::from_millis(8), ..Contest::default() },
             timeout: Duration::from_secs(5),
             enough: 0.0,
         }
@@ -119,7 +119,7 @@ const LOOK: usize = 24;
 pub fn calibrate(
     engine: &Engine,
     bench: &dyn Bench,
-    mut pending: Vec<Wanted>,
+    wanted: Vec<Wanted>,
     how: &Calibration,
     progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
 ) -> Report {
@@ -127,6 +127,7 @@ pub fn calibrate(
     let mut report = Report::default();
     let mut watchdog = Watchdog::new();
     let mut checks = Checks::default();
+    let mut pending: Vec<Pending> = wanted.into_iter().map(Pending::new).collect();
     let mut cursor = 0;
     // What was only timed on one thread, in a disturbed spell, and how long such spells have lasted.
     let (mut half_done, mut disturbed) = (Vec::new(), Duration::ZERO);
@@ -138,8 +139,8 @@ pub fn calibrate(
         }
         let Some(at) = most_informative(engine, &pending, cursor, how.enough) else { break };
         cursor = cursor.wrapping_add(LOOK);
-        let wanted = pending.swap_remove(at);
-        let w = wanted.workload.clone();
+        let mut next = pending.swap_remove(at);
+        let w = next.wanted.workload.clone();
         let begun = Instant::now();
         let left = how.budget.saturating_sub(started.elapsed());
         let done = started.elapsed().as_secs_f64() / how.budget.as_secs_f64().max(1e-9);
@@ -154,7 +155,7 @@ pub fn calibrate(
                 continue;
             }
         };
-        let mut contenders = contenders(engine, &w);
+        let mut contenders = contenders(engine, &next);
         let quiet = rig.quiet();
         if quiet {
             pending.append(&mut half_done);
@@ -162,7 +163,8 @@ pub fn calibrate(
             rig.accept();
         } else if contenders.iter().any(|v| v.params.threads > 1) && !is_long(engine, &w) {
             contenders.retain(|v| v.params.threads == 1);
-            half_done.push(wanted);
+            next.serial_done = true;
+            half_done.push(next);
         }
         let unchecked = checks.due(&w, &contenders);
         match watchdog.contest(rig, contenders, unchecked, how.contest.clone(), how.timeout) {
@@ -238,6 +240,23 @@ fn unmoved(engine: &Engine, w: &Workload) -> Candidates {
     all
 }
 
+/// A workload still to be measured.
+struct Pending {
+    wanted: Wanted,
+    /// Whether only its parallel variants are left.
+    serial_done: bool,
+}
+
+impl Pending {
+    fn new(wanted: Wanted) -> Pending {
+        Pending { wanted, serial_done: false }
+    }
+
+    fn lacks(&self, v: Variant) -> bool {
+        !self.serial_done || v.params.threads > 1
+    }
+}
+
 /// Candidates that may win.
 fn likely(all: &Candidates) -> impl Iterator<Item = &Candidate> {
     let least = |time: fn(&Candidate) -> f64| all.iter().map(time).fold(f64::INFINITY, f64::min);
@@ -249,32 +268,33 @@ fn likely(all: &Candidates) -> impl Iterator<Item = &Candidate> {
 }
 
 /// Candidates worth timing: those that may win, and where it costs nothing everyone.
-fn contenders(engine: &Engine, w: &Workload) -> Vec<Variant> {
-    let all = unmoved(engine, w);
+fn contenders(engine: &Engine, p: &Pending) -> Vec<Variant> {
+    let all = unmoved(engine, &p.wanted.workload);
     let mut wanted: Vec<Variant> = likely(&all).map(|c| c.variant).collect();
     let cheap = |c: &&Candidate| {
         c.estimate.mean.0 < SHORT || c.estimate.mean.0 < LONG && c.estimate.evidence.samples < 3
     };
     wanted.extend(all.iter().filter(cheap).map(|c| c.variant));
+    wanted.retain(|v| p.lacks(*v));
     wanted.sort_unstable();
     wanted.dedup();
     wanted
 }
 
 /// Index of the pending workload with the most doubt per second, among a window of them.
-fn most_informative(engine: &Engine, pending: &[Wanted], cursor: usize, enough: f64) -> Option<usize> {
+fn most_informative(engine: &Engine, pending: &[Pending], cursor: usize, enough: f64) -> Option<usize> {
     let n = pending.len();
     let window = (0..LOOK.min(n)).map(|i| (cursor + i * 7919) % n);
-    let scored = window.map(|i| (i, pending[i].importance * score(engine, &pending[i].workload)));
+    let scored = window.map(|i| (i, pending[i].wanted.importance * score(engine, &pending[i])));
     let (at, score) = scored.max_by(|a, b| a.1.total_cmp(&b.1))?;
     (score >= enough || n > LOOK).then_some(at)
 }
 
 /// Summed variance of the candidates that may win, for each second that timing them takes.
-fn score(engine: &Engine, w: &Workload) -> f64 {
-    let all = unmoved(engine, w);
+fn score(engine: &Engine, p: &Pending) -> f64 {
+    let all = unmoved(engine, &p.wanted.workload);
     let (mut doubt, mut cost) = (0.0, 300e-6);
-    for c in likely(&all) {
+    for c in likely(&all).filter(|c| p.lacks(c.variant)) {
         doubt += c.estimate.spread.min(1.0).powi(2);
         cost += 4.0 * c.estimate.mean.0.max(30e-6);
     }
