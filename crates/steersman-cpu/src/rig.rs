@@ -260,7 +260,8 @@ fn fill(block: &mut Block, dtype: DType, seed: u64) {
         state ^= state << 17;
         0.1 + 0.8 * ((state >> 11) as f64 / (1u64 << 53) as f64)
     };
-    let page: Vec<u8> = (0..4096 / dtype.size())
+    // No more of a page than there is to fill: most workloads are small, and a page took 50 µs.
+    let page: Vec<u8> = (0..(4096 / dtype.size()).min(block.len().div_ceil(dtype.size())).max(1))
         .flat_map(|_| {
             let x = unit();
             let bytes: Vec<u8> = match dtype {

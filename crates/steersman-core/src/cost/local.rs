@@ -1,8 +1,8 @@
 //! Local corrections: what counted work cannot express, remembered on a coarse grid of log sizes.
 //!
 //! A regression on a few terms is off in places (a tile that does not divide, a cache that fills early). Its
-//! log residuals are averaged at the nodes of a grid over up to three log sizes, and interpolated. A node
-//! with no samples near says nothing, so far from everything seen the regression speaks alone.
+//! log residuals are averaged at the nodes of a grid over up to three log sizes, and interpolated. Where no sample is
+//! near, wider grids say what was seen further off; far from everything the regression speaks alone.
 
 use smallvec::SmallVec;
 use std::hash::Hasher;
@@ -11,10 +11,12 @@ use std::sync::OnceLock;
 /// Where a workload lies: natural logs of its sizes.
 pub type Coordinates = [f64; 3];
 
-/// Nodes lie a factor of 1.9 apart: calibration sizes are about as dense.
-const STEP: f64 = 0.64;
+/// How far apart the nodes of each grid lie. Those of the last, by which corrections are looked up, are a factor of 1.9
+/// apart: calibration sizes are about as dense.
+const STEPS: [f64; 4] = [5.12, 2.56, 1.28, 0.64];
+const FINEST: usize = STEPS.len() - 1;
 /// Say of "no correction" against one sample at the node.
-const CAUTION: f64 = 0.25;
+const CAUTION: f64 = 0.3;
 /// Say of the regression's own scatter: one sample lies on its own mean and says nothing of scatter.
 const DOUBT: f64 = 2.0;
 /// Weight a node may gather: older samples fade beyond.
@@ -22,6 +24,18 @@ const MEMORY: f32 = 24.0;
 
 /// Nodes a grid may span: three sizes over five decades each are 8,000.
 const MOST_NODES: usize = 1 << 16;
+
+/// What is thought of a place without samples at it, from what is believed without any: `mean + open * prior`, and
+/// `variance + doubt * prior variance`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Prior {
+    mean: f32,
+    open: f32,
+    variance: f32,
+    doubt: f32,
+}
+
+const NO_PRIOR: Prior = Prior { mean: 0.0, open: 1.0, variance: 0.0, doubt: 1.0 };
 
 /// What a node has seen, and the two quotients that every estimate near it needs: dividing when asked took a third
 /// of a miss.
@@ -34,6 +48,7 @@ struct Node {
     to_mean: f32,
     /// By what squares become a variance. The mean itself is uncertain while samples are few.
     to_variance: f32,
+    prior: Prior,
 }
 
 impl Node {
@@ -41,7 +56,32 @@ impl Node {
         let w = f64::from(weight);
         let to_mean = (1.0 / (w + CAUTION)) as f32;
         let to_variance = ((1.0 + 0.3 / (w + 0.6)) / (w + DOUBT)) as f32;
-        Node { weight, sum, squares, to_mean, to_variance }
+        Node { weight, sum, squares, to_mean, to_variance, prior: NO_PRIOR }
+    }
+
+    fn add(&mut self, residual: f64, weight: f64) {
+        let keep = if self.weight > MEMORY { MEMORY / self.weight } else { 1.0 };
+        let prior = self.prior;
+        *self = Node::new(
+            self.weight * keep + weight as f32,
+            self.sum * keep + (weight * residual) as f32,
+            self.squares * keep + (weight * residual * residual) as f32,
+        );
+        self.prior = prior;
+    }
+
+    /// The same as a prior of what lies near.
+    fn as_prior(&self) -> Prior {
+        let (p, say) = (self.prior, CAUTION as f32 * self.to_mean);
+        let mean = self.sum * self.to_mean + say * p.mean;
+        let spread = (self.squares - 2.0 * mean * self.sum + mean * mean * self.weight).max(0.0);
+        let doubt = DOUBT as f32 * self.to_variance;
+        Prior {
+            mean,
+            open: say * p.open,
+            variance: spread * self.to_variance + doubt * p.variance,
+            doubt: doubt * p.doubt,
+        }
     }
 }
 
@@ -140,38 +180,71 @@ impl Grid {
     }
 }
 
+/// Grids over the same residuals, the widest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Grids([Grid; STEPS.len()]);
+
+impl Grids {
+    /// Tells every node what the next wider grid makes of its place.
+    fn settle(&mut self) {
+        for level in 1..STEPS.len() {
+            let (wider, this) = self.0.split_at_mut(level);
+            let (wider, this) = (&wider[level - 1], &mut this[0]);
+            let priors: Vec<Prior> = wider.nodes.iter().map(Node::as_prior).collect();
+            let places: Vec<[u32; 3]> = this.iter().map(|(place, _)| place).collect();
+            for (node, place) in this.nodes.iter_mut().zip(places) {
+                let point = place.map(|p| f64::from(p) * STEPS[level]);
+                let mut prior = Prior { mean: 0.0, open: 0.0, variance: 0.0, doubt: 0.0 };
+                for (corner, share) in corners(&point, STEPS[level - 1]) {
+                    let p = wider.index(corner).map_or(NO_PRIOR, |i| priors[i]);
+                    let share = share as f32;
+                    prior.mean += share * p.mean;
+                    prior.open += share * p.open;
+                    prior.variance += share * p.variance;
+                    prior.doubt += share * p.doubt;
+                }
+                node.prior = prior;
+            }
+        }
+    }
+}
+
 /// Log residuals at grid nodes. Remembered ones stay as bytes until they are asked for: a calibrated machine
 /// has some hundred thousand nodes, and a program needs those of a few kernels.
 #[derive(Clone, Debug, Default)]
 pub struct Local {
     asleep: Vec<u8>,
-    grid: OnceLock<Grid>,
+    grids: OnceLock<Grids>,
 }
 
 impl PartialEq for Local {
     fn eq(&self, other: &Local) -> bool {
-        self.grid() == other.grid()
+        self.grids() == other.grids()
     }
 }
 
 impl Local {
-    fn grid(&self) -> &Grid {
-        self.grid.get_or_init(|| decode(&self.asleep))
+    fn grids(&self) -> &Grids {
+        self.grids.get_or_init(|| decode(&self.asleep))
     }
 
-    /// Takes in one log residual.
+    /// Takes in one log residual. What it says of places further off is known from the next [`Local::settle`] on.
     pub fn add(&mut self, at: &Corners, residual: f64, weight: f64) {
-        self.grid();
-        let Some(grid) = self.grid.get_mut() else { return };
-        for &(place, share) in &at.0 {
-            let Some(node) = grid.node_mut(place) else { continue };
-            let keep = if node.weight > MEMORY { MEMORY / node.weight } else { 1.0 };
-            let w = share * weight;
-            *node = Node::new(
-                node.weight * keep + w as f32,
-                node.sum * keep + (w * residual) as f32,
-                node.squares * keep + (w * residual * residual) as f32,
-            );
+        self.grids();
+        let Some(Grids(grids)) = self.grids.get_mut() else { return };
+        for (grid, step) in grids.iter_mut().zip(STEPS) {
+            for (place, share) in corners(&at.point, step) {
+                if let Some(node) = grid.node_mut(place) {
+                    node.add(residual, share * weight);
+                }
+            }
+        }
+    }
+
+    /// Has what was seen anywhere be known everywhere.
+    pub fn settle(&mut self) {
+        if let Some(grids) = self.grids.get_mut() {
+            grids.settle();
         }
     }
 
@@ -179,15 +252,17 @@ impl Local {
     #[inline(always)]
     pub fn at(&self, at: &Corners, prior: f64, variance: f64) -> Correction {
         let mut c = Correction { mean: 0.0, variance: 0.0, near: 0.0 };
-        let grid = self.grid();
+        let grid = &self.grids().0[FINEST];
         let empty = Node::default();
-        for &(place, share) in &at.0 {
+        for &(place, share) in &at.near {
             let n = grid.index(place).map_or(&empty, |i| &grid.nodes[i]);
             let (weight, sum, squares) = (f64::from(n.weight), f64::from(n.sum), f64::from(n.squares));
-            let mean = (sum + CAUTION * prior) * f64::from(n.to_mean);
+            let before = f64::from(n.prior.mean) + f64::from(n.prior.open) * prior;
+            let mean = (sum + CAUTION * before) * f64::from(n.to_mean);
             let spread = squares - 2.0 * mean * sum + mean * mean * weight;
+            let before = f64::from(n.prior.variance) + f64::from(n.prior.doubt) * variance;
             c.mean += share * mean;
-            c.variance += share * (spread.max(0.0) + DOUBT * variance) * f64::from(n.to_variance);
+            c.variance += share * (spread.max(0.0) + DOUBT * before) * f64::from(n.to_variance);
             c.near += share * weight;
         }
         c
@@ -195,29 +270,32 @@ impl Local {
 
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Some(grid) = self.grid.get() else { return self.asleep.clone() };
+        let Some(Grids(grids)) = self.grids.get() else { return self.asleep.clone() };
         let mut out = Vec::new();
-        for (place, n) in grid.iter().filter(|(_, n)| n.weight > 0.0) {
-            let id = place.iter().fold(0, |id, p| id << 10 | p);
-            out.extend(u32::to_le_bytes(id));
-            [n.weight, n.sum, n.squares].iter().for_each(|v| out.extend(v.to_le_bytes()));
+        for (level, grid) in grids.iter().enumerate() {
+            for (place, n) in grid.iter().filter(|(_, n)| n.weight > 0.0) {
+                let id = place.iter().fold((FINEST - level) as u32, |id, p| id << 10 | p);
+                out.extend(u32::to_le_bytes(id));
+                [n.weight, n.sum, n.squares].iter().for_each(|v| out.extend(v.to_le_bytes()));
+            }
         }
         out
     }
 
     /// From [`Local::to_bytes`]; `None` if they are not that.
     pub fn from_bytes(bytes: &[u8]) -> Option<Local> {
-        bytes.len().is_multiple_of(ROW).then(|| Local { asleep: bytes.to_vec(), grid: OnceLock::new() })
+        bytes.len().is_multiple_of(ROW).then(|| Local { asleep: bytes.to_vec(), grids: OnceLock::new() })
     }
 }
 
-/// Bytes of one node: its id, weight, sum and sum of squares.
+/// Bytes of one node: its id (two bits for the grid, counted from the finest, ten for each place), weight, sum and sum
+/// of squares.
 const ROW: usize = 16;
 
 /// Nodes from their bytes. One that no samples could have made is left out.
-fn decode(bytes: &[u8]) -> Grid {
+fn decode(bytes: &[u8]) -> Grids {
     let word = |b: &[u8]| <[u8; 4]>::try_from(b).unwrap_or_default();
-    let mut grid = Grid::default();
+    let mut grids = Grids::default();
     // The last first: the box has its far corner at once, and mostly its full size.
     for row in bytes.chunks_exact(ROW).rev() {
         let value = |i: usize| f32::from_le_bytes(word(&row[4 * i..4 * i + 4]));
@@ -225,36 +303,49 @@ fn decode(bytes: &[u8]) -> Grid {
         let sane =
             node.weight >= 0.0 && node.weight.is_finite() && node.sum.is_finite() && node.squares >= 0.0;
         let id = u32::from_le_bytes(word(&row[..4]));
-        if sane && let Some(at) = grid.node_mut([id >> 20, id >> 10 & 1023, id & 1023]) {
+        let grid = &mut grids.0[FINEST - (id >> 30) as usize];
+        if sane && let Some(at) = grid.node_mut([id >> 20 & 1023, id >> 10 & 1023, id & 1023]) {
             *at = node;
         }
     }
-    grid
+    grids.settle();
+    grids
 }
 
-/// The nodes around a point with their shares, which sum to 1: worked out once for all of a workload's candidates.
+/// A point and the nodes around it with their shares, which sum to 1: worked out once for all of a workload's
+/// candidates.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Corners(SmallVec<[([u32; 3], f64); 8]>);
+pub struct Corners {
+    point: Coordinates,
+    near: CornerList,
+}
+
+type CornerList = SmallVec<[([u32; 3], f64); 8]>;
 
 impl Corners {
-    /// Around this point. Shares of zero are left out.
+    /// Around this point.
     pub fn around(at: &Coordinates) -> Corners {
-        let mut list = Corners(SmallVec::from_slice(&[([0; 3], 1.0)]));
-        for i in 0..3 {
-            let x = (at[i] / STEP).clamp(0.0, 1000.0);
-            let (below, part) = (x as u32, x.fract());
-            for j in 0..list.0.len() {
-                let (mut place, share) = list.0[j];
-                if part > 0.0 {
-                    place[i] = below + 1;
-                    list.0.push((place, share * part));
-                }
-                place[i] = below;
-                list.0[j] = (place, share * (1.0 - part));
-            }
-        }
-        list
+        Corners { point: *at, near: corners(at, STEPS[FINEST]) }
     }
+}
+
+/// The nodes of a grid around a point. Shares of zero are left out.
+fn corners(at: &Coordinates, step: f64) -> CornerList {
+    let mut list = CornerList::from_slice(&[([0; 3], 1.0)]);
+    for i in 0..3 {
+        let x = (at[i] / step).clamp(0.0, 1000.0);
+        let (below, part) = (x as u32, x.fract());
+        for j in 0..list.len() {
+            let (mut place, share) = list[j];
+            if part > 0.0 {
+                place[i] = below + 1;
+                list.push((place, share * part));
+            }
+            place[i] = below;
+            list[j] = (place, share * (1.0 - part));
+        }
+    }
+    list
 }
 
 #[cfg(test)]
@@ -280,6 +371,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_seen_further_off_counts_where_nothing_is_near() {
+        let mut local = Local::default();
+        // Off by e everywhere, seen in two corners of a square only.
+        for p in [[2.0, 2.0, 0.0], [8.0, 8.0, 0.0]] {
+            (0..8).for_each(|_| local.add(&around(p), 1.0, 1.0));
+        }
+        let between = around([5.0, 5.0, 0.0]);
+        assert_eq!(local.at(&between, 0.0, 0.04).mean, 0.0, "not yet told");
+        local.settle();
+        let there = local.at(&between, 0.0, 0.04);
+        assert!(there.mean > 0.7 && there.near == 0.0, "{there:?}");
+        // Opposite residuals say nothing of what lies between but that it is uncertain.
+        (0..8).for_each(|_| local.add(&around([8.0, 8.0, 0.0]), -3.0, 1.0));
+        local.settle();
+        let torn = local.at(&between, 0.0, 0.04);
+        assert!(torn.mean.abs() < 0.7 && torn.variance > 5.0 * there.variance, "{torn:?} after {there:?}");
+    }
+
+    #[test]
     fn the_grid_grows_in_every_direction_and_keeps_what_it_has() {
         let mut local = Local::default();
         let points = [[5.0, 5.0, 5.0], [9.0, 2.0, 5.0], [1.0, 7.5, 0.0], [5.0, 5.0, 12.0]];
@@ -293,13 +403,14 @@ mod tests {
         // As far apart as logs of sizes can be: no memory is taken for what lies between.
         local.add(&around([0.0, 0.0, 0.0]), 1.0, 1.0);
         local.add(&around([600.0, 600.0, 600.0]), 1.0, 1.0);
-        assert!(local.grid().nodes.len() <= MOST_NODES);
+        assert!(local.grids().0[FINEST].nodes.len() <= MOST_NODES);
     }
 
     #[test]
     fn corrections_survive_being_written_down() {
         let mut local = Local::default();
         local.add(&around([1.0, 2.0, 3.0]), 0.25, 1.0);
+        local.settle();
         let back = Local::from_bytes(&local.to_bytes()).unwrap();
         let (a, b) =
             (local.at(&around([1.0, 2.0, 3.0]), 0.0, 1.0), back.at(&around([1.0, 2.0, 3.0]), 0.0, 1.0));

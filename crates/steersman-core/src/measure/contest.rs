@@ -129,8 +129,9 @@ fn sample(rig: &mut dyn Rig, s: &mut Series, least: Duration) -> Result<(f64, Ra
         if (clean, -took) > (best.1, -best.0) {
             best = (took, clean);
         }
-        // What lasts longer than such spells has its share of them however often it is taken.
-        if took > LONG || clean && whole && rig.whole(threads) {
+        // What lasts longer than such spells has its share of them however often it is taken, and one that outlasts
+        // the wait will outlast the next.
+        if took > LONG || !whole || clean && rig.whole(threads) {
             break;
         }
     }

@@ -112,6 +112,9 @@ const LAST_CHECKS: f64 = 0.03;
 /// Share of the budget for second looks at what is doubted.
 const SECOND_LOOKS: f64 = 0.06;
 
+/// Shares of the budget after which it is looked up where nothing was measured yet.
+const DRAFTS: f64 = 0.12;
+
 /// Workloads looked at to find the next: enough to find a good one, few enough to cost nothing.
 const LOOK: usize = 24;
 
@@ -132,10 +135,15 @@ pub fn calibrate(
     // What was only timed on one thread, in a disturbed spell, and how long such spells have lasted.
     let (mut half_done, mut disturbed) = (Vec::new(), Duration::ZERO);
     let mut again = Again::default();
+    let mut next_draft = how.budget.mul_f64(DRAFTS);
     let first_looks = how.budget.mul_f64(1.0 - SECOND_LOOKS);
     while !(pending.is_empty() && half_done.is_empty()) && started.elapsed() < first_looks {
         if pending.is_empty() {
             pending.append(&mut half_done);
+        }
+        if started.elapsed() >= next_draft {
+            engine.with_model_mut(|m| m.draft());
+            next_draft = started.elapsed() + how.budget.mul_f64(DRAFTS);
         }
         let Some(at) = most_informative(engine, &pending, cursor, how.enough) else { break };
         cursor = cursor.wrapping_add(LOOK);
