@@ -5,6 +5,7 @@ use crate::memory::Block;
 use crate::threads::{Calm, Team};
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::time::Duration;
 use steersman_core::measure::Rig;
 use steersman_core::{
     Address, DType, Engine, Io, KernelError, NumericClass, Operand, Place, Ran, Variant, Workload,
@@ -138,8 +139,8 @@ impl Rig for CpuRig {
         self.calm.now(&self.team)
     }
 
-    fn whole(&mut self, threads: usize) -> bool {
-        self.calm.whole.now(&self.team, threads)
+    fn whole(&mut self, threads: usize, longest: Duration) -> bool {
+        self.calm.whole.wait(&self.team, threads, longest)
     }
 
     fn accept(&mut self) {

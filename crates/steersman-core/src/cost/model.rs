@@ -117,8 +117,9 @@ impl Model {
         {
             return None;
         }
-        // An op with few samples of its own leans on what its kernel's other ops have shown here.
-        let leans = own.is_none_or(|(_, c)| c.corrects() && c.stats.samples < 64);
+        // An op with few samples of its own leans on what its kernel's other ops have shown here, if there are any.
+        let alone = matches!(key.class, OpClass::MatMul | OpClass::Conv);
+        let leans = own.is_none_or(|(_, c)| c.corrects() && c.stats.samples < 64 && !alone);
         let pool = if leans { self.fit(&key.pool()) } else { None };
         let (p, cell, source) = match (own, pool) {
             (Some((fitted, cell)), _) => (fitted.fit.predict(terms), Some((fitted, cell)), Source::Model),
@@ -147,6 +148,7 @@ impl Model {
         // of `sub f64` below 2 million said 1.2 ms of 6 million, of which `add f64` knew that they take 2.7.)
         if source == Source::Model
             && extrapolated
+            && !alone
             && let Some((fitted, cell)) =
                 self.fit(&key.pool()).filter(|(f, c)| c.corrects() && f.is_near(size))
         {
@@ -203,6 +205,28 @@ impl Model {
     ) {
         if !(seconds > 0.0 && seconds.is_finite()) {
             return;
+        }
+        if let Ok(path) = std::env::var("STEER_DUMP") {
+            use std::io::Write;
+            let mut f = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+            let c = super::coordinates::coordinates(w);
+            writeln!(
+                f,
+                "S\t{}\t{}\t{}\t{}\t{:?}\t{}\t{:?}\t{:?}\t{:?}\t{:e}\t{}\t{:?}",
+                variant.kernel,
+                variant.params.threads,
+                variant.params.variant,
+                w,
+                w.class(),
+                w.dtype(),
+                w.layout(),
+                c,
+                terms.all(),
+                seconds,
+                weight,
+                std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64()
+            )
+            .unwrap();
         }
         let subject = Subject::of(w, hash);
         let (key, at) = (subject.cell(variant), subject.at);

@@ -124,37 +124,25 @@ fn sample(rig: &mut dyn Rig, s: &mut Series, least: Duration) -> Result<(f64, Ra
     }
     let mut best = (f64::INFINITY, false);
     for _ in 0..TRIES {
-        let whole = becomes_whole(rig, threads);
+        let whole = rig.whole(threads, WAIT);
         let (took, clean) = run(rig, variant, s.batch)?;
         if (clean, -took) > (best.1, -best.0) {
             best = (took, clean);
         }
         // What lasts longer than such spells has its share of them however often it is taken, and one that outlasts
         // the wait will outlast the next.
-        if took > LONG || !whole || clean && rig.whole(threads) {
+        if took > LONG || !whole || clean && rig.whole(threads, Duration::ZERO) {
             break;
         }
     }
     let (took, clean) = (best.0 / s.batch as f64, best.1);
     let undisturbed = |rig: &mut dyn Rig| match took {
         t if threads <= 1 || t > LONG => true,
-        t if t > UNMOVED => rig.whole(threads),
+        t if t > UNMOVED => rig.whole(threads, Duration::ZERO),
         _ => rig.quiet(),
     };
     let clean = clean && undisturbed(rig);
     Ok((took, if clean { Ran::Clean } else { Ran::Disturbed }))
-}
-
-/// Waits until these threads have their cores to themselves, but not long.
-fn becomes_whole(rig: &mut dyn Rig, threads: usize) -> bool {
-    let started = Instant::now();
-    loop {
-        match rig.whole(threads) {
-            true => return true,
-            false if started.elapsed() > WAIT => return false,
-            false => {}
-        }
-    }
 }
 
 /// The text of a panic.

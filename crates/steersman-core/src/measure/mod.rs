@@ -12,6 +12,7 @@ pub use series::Series;
 
 use crate::cost::Variant;
 use crate::kernel::{KernelError, Ran};
+use std::time::Duration;
 
 /// One workload laid out in memory, ready to be run by any variant.
 pub trait Rig: Send {
@@ -27,10 +28,10 @@ pub trait Rig: Send {
         true
     }
 
-    /// Whether so many threads have their cores to themselves at this moment, as far as can be told: asked before and
-    /// after every sample, which is taken again if not.
-    fn whole(&mut self, threads: usize) -> bool {
-        let _ = threads;
+    /// Whether so many threads have their cores to themselves, as far as can be told, for which it waits so long at most:
+    /// asked before and after every sample, which is taken again if not.
+    fn whole(&mut self, threads: usize, longest: Duration) -> bool {
+        let _ = (threads, longest);
         true
     }
 

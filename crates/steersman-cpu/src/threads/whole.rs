@@ -46,6 +46,18 @@ impl Whole {
         took.is_some_and(|took| self.judge(took, Instant::now()))
     }
 
+    /// Waits for that, but not longer than this; whether it came about.
+    pub fn wait(&self, team: &Team, threads: usize, longest: Duration) -> bool {
+        let started = Instant::now();
+        loop {
+            match self.now(team, threads) {
+                true => return true,
+                false if started.elapsed() > longest => return false,
+                false => {}
+            }
+        }
+    }
+
     /// Takes the next look as the measure.
     pub fn accept(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();

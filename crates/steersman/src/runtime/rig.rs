@@ -2,6 +2,7 @@
 
 use super::carry::{Carrier, Piece, Trouble};
 use std::sync::Arc;
+use std::time::Duration;
 use steersman_core::measure::Rig;
 use steersman_core::{Address, Engine, Io, KernelError, Place, Ran, Variant, Workload};
 use steersman_cpu::rig::CpuRig;
@@ -112,8 +113,8 @@ impl Rig for PlacedRig {
         self.host.quiet()
     }
 
-    fn whole(&mut self, threads: usize) -> bool {
-        self.host.whole(threads)
+    fn whole(&mut self, threads: usize, longest: Duration) -> bool {
+        self.host.whole(threads, longest)
     }
 
     fn accept(&mut self) {

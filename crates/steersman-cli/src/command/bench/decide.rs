@@ -15,7 +15,7 @@ use crate::table::{
 use serde::Serialize;
 use std::hint::black_box;
 use std::sync::Barrier;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use steersman::Runtime;
 use steersman_core::{Engine, Seconds, Workload};
 
@@ -24,6 +24,8 @@ const PASSES: usize = 4;
 const BATCHES: usize = 20_000;
 const COUNTED: usize = 100_000;
 const MISSES: usize = 2_000;
+/// How long to wait for a core of one's own before each of them.
+const WAIT: Duration = Duration::from_micros(300);
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -81,11 +83,14 @@ fn measure(runtime: &Runtime) -> Result<Report, Failure> {
     if workloads.is_empty() {
         return Err(Failure::failed("no kernel is left to decide about; see `steer knobs`, disable"));
     }
-    let (hits, due) = hit_times(engine, &workloads)?;
+    let cpu = runtime.cpu();
+    let whole = || drop(cpu.calm.whole.wait(&cpu.team, 1, WAIT));
+    let (hits, due) = hit_times(engine, &workloads, &whole)?;
     let threads = runtime.cpu().team.max();
     let ((miss_workload, candidates), (busiest, most)) = about_twenty_and_most(engine)?;
-    let misses = miss_times(engine, &miss_workload)?;
-    let most_misses = if busiest == miss_workload { misses.clone() } else { miss_times(engine, &busiest)? };
+    let misses = miss_times(engine, &miss_workload, &whole)?;
+    let most_misses =
+        if busiest == miss_workload { misses.clone() } else { miss_times(engine, &busiest, &whole)? };
     Ok(Report {
         hit_ns_p50: percentile(&hits, 0.5)?,
         hit_ns_p99: percentile(&hits, 0.99)?,
@@ -129,12 +134,13 @@ fn everyday() -> Result<Vec<Workload>, Failure> {
 }
 
 /// Nanoseconds a call of each batch in which every call was a hit; and the share of calls that were none.
-fn hit_times(engine: &Engine, workloads: &[Workload]) -> Result<(Vec<f64>, f64), Failure> {
+fn hit_times(engine: &Engine, workloads: &[Workload], whole: &dyn Fn()) -> Result<(Vec<f64>, f64), Failure> {
     let batch = PASSES * workloads.len();
     let mut times = Vec::with_capacity(BATCHES);
     let mut due = 0usize;
     for _ in 0..BATCHES {
         let mut due_here = 0;
+        whole();
         let started = Instant::now();
         for _ in 0..PASSES {
             for w in workloads {
@@ -156,7 +162,7 @@ fn at_once(engine: &Engine, workloads: &[Workload], threads: usize) -> Result<f6
     let medians: Vec<Result<f64, Failure>> = std::thread::scope(|scope| {
         let work = || {
             barrier.wait();
-            percentile(&hit_times(engine, workloads)?.0, 0.5)
+            percentile(&hit_times(engine, workloads, &|| ())?.0, 0.5)
         };
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         let ended = running.into_iter().map(|t| t.join());
@@ -210,10 +216,11 @@ fn about_twenty_and_most(engine: &Engine) -> Result<(Counted, Counted), Failure>
     Ok((twenty.cloned().ok_or_else(none)?, most.cloned().ok_or_else(none)?))
 }
 
-fn miss_times(engine: &Engine, w: &Workload) -> Result<Vec<f64>, Failure> {
+fn miss_times(engine: &Engine, w: &Workload, whole: &dyn Fn()) -> Result<Vec<f64>, Failure> {
     let mut times = Vec::with_capacity(MISSES);
     for _ in 0..MISSES {
         engine.forget_incumbents();
+        whole();
         let started = Instant::now();
         let decision = black_box(engine.decide(black_box(w)));
         times.push(started.elapsed().as_nanos() as f64);
