@@ -77,6 +77,7 @@ const HOW: Contest = Contest {
     batch: Duration::from_micros(100),
     limit: Duration::from_millis(300),
     give_up: 1.5,
+    patience: usize::MAX,
 };
 
 /// A candidate that at its quickest takes so many times longer than the best one at its slowest, and this many seconds,
@@ -92,6 +93,7 @@ const DUEL: Contest = Contest {
     batch: Duration::from_micros(100),
     limit: Duration::from_millis(400),
     give_up: f64::INFINITY,
+    patience: usize::MAX,
 };
 
 /// Clean samples with which a candidate's time is settled: two in each half.

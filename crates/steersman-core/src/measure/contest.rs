@@ -19,6 +19,8 @@ pub struct Contest {
     pub limit: Duration,
     /// A variant this many times slower than the best after `least` rounds gets no more samples.
     pub give_up: f64,
+    /// A variant of which so many samples in a row were disturbed, and none not, gets no more either.
+    pub patience: usize,
 }
 
 impl Default for Contest {
@@ -29,6 +31,7 @@ impl Default for Contest {
             batch: Duration::from_micros(20),
             limit: Duration::from_millis(50),
             give_up: 3.0,
+            patience: usize::MAX,
         }
     }
 }
@@ -62,7 +65,8 @@ pub fn contest(
             let s = &mut series[(turn + round) % n];
             let hopeless = round >= how.least
                 && best.zip(s.best()).is_some_and(|(best, mine)| mine > best * how.give_up);
-            if s.failed.is_some() || hopeless {
+            let never_quiet = s.samples.is_empty() && s.disturbed.len() >= how.patience;
+            if s.failed.is_some() || hopeless || never_quiet {
                 continue;
             }
             running(s.variant);
@@ -194,6 +198,50 @@ mod tests {
             series[3].samples.is_empty() && series[3].disturbed.len() == 5,
             "disturbed batches are no samples"
         );
+    }
+
+    /// A core that is shared at so many looks, unless one waits.
+    struct Shared {
+        looks: usize,
+        tries: usize,
+    }
+    impl Rig for Shared {
+        fn run(&mut self, _: Variant) -> Result<Ran, KernelError> {
+            Ok(Ran::Clean)
+        }
+        fn check(&mut self, _: Variant) -> Result<(), String> {
+            Ok(())
+        }
+        fn whole(&mut self, _: usize, longest: Duration) -> bool {
+            if !longest.is_zero() {
+                return true;
+            }
+            self.tries += 1;
+            self.tries > self.looks
+        }
+    }
+
+    #[test]
+    fn a_sample_that_shared_its_core_is_taken_again_but_not_for_ever() {
+        let one = [Variant { kernel: 0, params: Params::SERIAL }];
+        let how = Contest { rounds: 1, least: 1, ..patient() };
+        let tries = |looks: usize| {
+            let mut rig = Shared { looks, tries: 0 };
+            let series = contest(&mut rig, &one, &how, &mut |_| {});
+            assert_eq!(series[0].samples.len(), 1, "it counts in the end");
+            rig.tries
+        };
+        // A batch that was itself put aside for a millisecond is not taken again: not five times in a row.
+        for (looks, want) in [(0, 1), (2, 3), (usize::MAX, TRIES)] {
+            assert!((0..5).any(|_| tries(looks) == want), "{looks} looks");
+        }
+    }
+
+    #[test]
+    fn a_variant_that_is_only_ever_disturbed_is_given_up_where_patience_ends() {
+        let variants: Vec<Variant> = [0, 7].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
+        let series = contest(&mut Spins(0), &variants, &Contest { patience: 2, ..patient() }, &mut |_| {});
+        assert_eq!((series[0].samples.len(), series[1].disturbed.len()), (5, 2));
     }
 
     #[test]

@@ -59,7 +59,14 @@ impl Default for Calibration {
     fn default() -> Calibration {
         Calibration {
             budget: Duration::from_secs(9),
-            contest: Contest { rounds: 4, least: 2, limit: Duration::from_millis(8), ..Contest::default() },
+            contest: Contest {
+                rounds: 4,
+                least: 2,
+                batch: Duration::from_micros(10),
+                limit: Duration::from_millis(8),
+                patience: 1,
+                ..Contest::default()
+            },
             timeout: Duration::from_secs(5),
             enough: 0.0,
         }
@@ -116,7 +123,7 @@ const SECOND_LOOKS: f64 = 0.06;
 const DRAFTS: f64 = 0.12;
 
 /// Workloads looked at to find the next: enough to find a good one, few enough to cost nothing.
-const LOOK: usize = 24;
+const LOOK: usize = 16;
 
 /// Runs a calibration. `progress` may break it off.
 pub fn calibrate(
@@ -147,7 +154,7 @@ pub fn calibrate(
         }
         let Some(at) = most_informative(engine, &pending, cursor, how.enough) else { break };
         cursor = cursor.wrapping_add(LOOK);
-        let mut next = pending.swap_remove(at);
+        let next = pending.swap_remove(at);
         let w = next.wanted.workload.clone();
         let begun = Instant::now();
         let left = how.budget.saturating_sub(started.elapsed());
@@ -169,10 +176,13 @@ pub fn calibrate(
             pending.append(&mut half_done);
         } else if disturbed > how.budget.mul_f64(PATIENCE) {
             rig.accept();
+        } else if next.serial_done {
+            half_done.push(next);
+            disturbed += begun.elapsed();
+            continue;
         } else if contenders.iter().any(|v| v.params.threads > 1) && !is_long(engine, &w) {
             contenders.retain(|v| v.params.threads == 1);
-            next.serial_done = true;
-            half_done.push(next);
+            half_done.extend(next.without_serial());
         }
         let unchecked = checks.due(&w, &contenders);
         match watchdog.contest(rig, contenders, unchecked, how.contest.clone(), how.timeout) {
@@ -180,6 +190,9 @@ pub fn calibrate(
                 report.workloads += 1;
                 for (variant, why) in wrong {
                     put_away(engine, &mut report, variant, &w, Offence::Wrong, why);
+                }
+                if series.iter().any(|s| s.samples.is_empty() && !s.disturbed.is_empty()) {
+                    half_done.extend(next.without_serial());
                 }
                 again.keep_back(&w, &mut series);
                 for s in series {
@@ -253,11 +266,22 @@ struct Pending {
     wanted: Wanted,
     /// Whether only its parallel variants are left.
     serial_done: bool,
+    /// Times that it was put off because the machine was disturbed.
+    put_off: u8,
 }
+
+/// Times that a workload is put off at most.
+const PUT_OFF: u8 = 4;
 
 impl Pending {
     fn new(wanted: Wanted) -> Pending {
-        Pending { wanted, serial_done: false }
+        Pending { wanted, serial_done: false, put_off: 0 }
+    }
+
+    /// The same later, for its parallel variants; `None` if that was tried often enough.
+    fn without_serial(&self) -> Option<Pending> {
+        let put_off = self.put_off + 1;
+        (put_off <= PUT_OFF).then(|| Pending { wanted: self.wanted.clone(), serial_done: true, put_off })
     }
 
     fn lacks(&self, v: Variant) -> bool {

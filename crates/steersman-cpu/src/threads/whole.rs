@@ -39,7 +39,9 @@ impl Whole {
         } else {
             let slowest = AtomicU64::new(0);
             // Times are positive, so that their bits are ordered as they are.
-            let body = |_: usize| drop(slowest.fetch_max(pulse().to_bits(), Ordering::Relaxed));
+            let body = |_: usize| {
+                slowest.fetch_max(pulse().to_bits(), Ordering::Relaxed);
+            };
             let parallel = team.run(threads, &body).is_parallel();
             parallel.then(|| f64::from_bits(slowest.into_inner()))
         };
@@ -56,11 +58,6 @@ impl Whole {
                 false => {}
             }
         }
-    }
-
-    /// Takes the next look as the measure.
-    pub fn accept(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
     }
 
     fn judge(&self, took: f64, at: Instant) -> bool {

@@ -84,7 +84,9 @@ fn measure(runtime: &Runtime) -> Result<Report, Failure> {
         return Err(Failure::failed("no kernel is left to decide about; see `steer knobs`, disable"));
     }
     let cpu = runtime.cpu();
-    let whole = || drop(cpu.calm.whole.wait(&cpu.team, 1, WAIT));
+    let whole = || {
+        cpu.calm.whole.wait(&cpu.team, 1, WAIT);
+    };
     let (hits, due) = hit_times(engine, &workloads, &whole)?;
     let threads = runtime.cpu().team.max();
     let ((miss_workload, candidates), (busiest, most)) = about_twenty_and_most(engine)?;
