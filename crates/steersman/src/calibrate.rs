@@ -49,6 +49,8 @@ pub struct CalibrationReport {
     pub skipped: Vec<(String, String)>,
     /// Whether it was broken off.
     pub interrupted: bool,
+    /// Share of the time in which the machine was disturbed, so that little could be learned of parallel kernels.
+    pub disturbed: f64,
 }
 
 /// Budgets that leave room for start-up within 15 s and 3 s.
@@ -229,8 +231,10 @@ impl Calibrator {
             self.calibrated.store(true, Ordering::Release);
         }
         self.engine.forget_incumbents();
+        let seconds = started.elapsed().as_secs_f64();
         CalibrationReport {
-            seconds: started.elapsed().as_secs_f64(),
+            seconds,
+            disturbed: (report.disturbed.as_secs_f64() / seconds.max(1e-9)).min(1.0),
             workloads: report.workloads,
             samples: report.samples,
             quarantined: report.quarantined,

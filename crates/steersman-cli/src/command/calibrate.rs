@@ -27,6 +27,9 @@ pub fn run(screen: &Screen, quick: bool, refresh: bool, budget: Option<Duration>
     if report.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
+/// From this share of the time on, a disturbed calibration is worth a word.
+const DISTURBED: f64 = 0.3;
+
 /// Calibrates in front of the user. Ctrl-C ends it early; what was learned is saved either way.
 pub fn calibrate(runtime: &Runtime, how: &Calibrate) -> Result<CalibrationReport, Failure> {
     interrupt::listen();
@@ -43,6 +46,12 @@ pub fn calibrate(runtime: &Runtime, how: &Calibrate) -> Result<CalibrationReport
     let report = report?;
     for (kernel, why) in &report.quarantined {
         note("warning", &format!("{kernel} is put into quarantine: {why}"));
+    }
+    if report.disturbed >= DISTURBED {
+        let share = report.disturbed * 100.0;
+        let text = "of the time the machine was disturbed, so that little was learned of kernels on several threads; \
+                    another `steer calibrate` at a quieter time adds to what is known";
+        note("note", &format!("{share:.0}% {text}"));
     }
     Ok(report)
 }

@@ -97,6 +97,8 @@ pub struct Report {
     pub skipped: Vec<(String, String)>,
     /// Whether it was interrupted.
     pub interrupted: bool,
+    /// How long the machine was disturbed meanwhile, so that only serial variants could be timed.
+    pub disturbed: Duration,
 }
 
 impl std::ops::AddAssign for Report {
@@ -107,6 +109,7 @@ impl std::ops::AddAssign for Report {
         self.quarantined.extend(next.quarantined);
         self.skipped.extend(next.skipped);
         self.interrupted |= next.interrupted;
+        self.disturbed += next.disturbed;
     }
 }
 
@@ -139,8 +142,8 @@ pub fn calibrate(
     let mut checks = Checks::default();
     let mut pending: Vec<Pending> = wanted.into_iter().map(Pending::new).collect();
     let mut cursor = 0;
-    // What was only timed on one thread, in a disturbed spell, and how long such spells have lasted.
-    let (mut half_done, mut disturbed) = (Vec::new(), Duration::ZERO);
+    // What was only timed on one thread, in a disturbed spell.
+    let mut half_done = Vec::new();
     let mut again = Again::default();
     let mut next_draft = how.budget.mul_f64(DRAFTS);
     let first_looks = how.budget.mul_f64(1.0 - SECOND_LOOKS);
@@ -174,11 +177,11 @@ pub fn calibrate(
         let quiet = rig.quiet();
         if quiet {
             pending.append(&mut half_done);
-        } else if disturbed > how.budget.mul_f64(PATIENCE) {
+        } else if report.disturbed > how.budget.mul_f64(PATIENCE) {
             rig.accept();
         } else if next.serial_done {
             half_done.push(next);
-            disturbed += begun.elapsed();
+            report.disturbed += begun.elapsed();
             continue;
         } else if contenders.iter().any(|v| v.params.threads > 1) && !is_long(engine, &w) {
             contenders.retain(|v| v.params.threads == 1);
@@ -212,7 +215,7 @@ pub fn calibrate(
             }
         }
         if !quiet {
-            disturbed += begun.elapsed();
+            report.disturbed += begun.elapsed();
         }
     }
     let left = match report.interrupted {
