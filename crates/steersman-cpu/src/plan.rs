@@ -88,9 +88,10 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
     }
     if !quick {
         for dtype in common {
-            for rows in [1, 3, 11, 41, 170, 700, 2601] {
-                for cols in [1, 3, 9, 26, 77, 300, 1300] {
-                    push(all, 4.0, Op::Binary(BinaryOp::Add), dtype, &[&[rows, cols], &[cols]]);
+            // Short rows take what their length makes of a vector, so that many lengths are looked at; they cost little.
+            for rows in [1, 3, 11, 41, 170, 400, 1000, 2601] {
+                for cols in [1, 2, 3, 5, 9, 14, 19, 26, 45, 77, 150, 300, 1300] {
+                    push(all, 12.0, Op::Binary(BinaryOp::Add), dtype, &[&[rows, cols], &[cols]]);
                     push(all, 0.5, Op::Binary(BinaryOp::Mul), dtype, &[&[rows, cols], &[rows, 1]]);
                 }
             }
