@@ -235,41 +235,6 @@ impl Runtime {
             (best, best_s) = (chosen, chosen_s);
         }
         let name = |v: Variant| format!("{} {}", engine.name(v.kernel), v.params);
-        if let Ok(path) = std::env::var("STEER_DUMP") {
-            use std::io::Write;
-            let mut f = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
-            let machine = engine.devices()[0].machine.clone();
-            let all = engine.explain(w).unwrap().candidates;
-            for s in series {
-                let k = engine.registry().get(s.variant.kernel).unwrap();
-                let t = k.terms(w, s.variant.params, &machine);
-                let e = all
-                    .iter()
-                    .find(|c| c.variant == s.variant)
-                    .map(|c| (c.estimate.mean.0, c.estimate.spread))
-                    .unwrap();
-                let c = steersman_core::cost::coordinates(w);
-                writeln!(
-                    f,
-                    "T\t{}\t{}\t{}\t{}\t{:?}\t{}\t{:?}\t{:?}\t{:?}\t{:e}\t{}\t{:e}\t{}\t{}",
-                    s.variant.kernel,
-                    s.variant.params.threads,
-                    s.variant.params.variant,
-                    w,
-                    w.class(),
-                    w.dtype(),
-                    w.layout(),
-                    c,
-                    t.seconds(),
-                    s.median().unwrap_or(f64::NAN),
-                    engine.name(s.variant.kernel),
-                    e.0,
-                    e.1,
-                    s.variant == decision.variant()
-                )
-                .unwrap();
-            }
-        }
         let (low, high) = decision.interval();
         Ok(RegretRow {
             workload: w.named(&engine.places()).to_string(),

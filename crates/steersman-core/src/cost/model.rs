@@ -206,28 +206,6 @@ impl Model {
         if !(seconds > 0.0 && seconds.is_finite()) {
             return;
         }
-        if let Ok(path) = std::env::var("STEER_DUMP") {
-            use std::io::Write;
-            let mut f = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
-            let c = super::coordinates::coordinates(w);
-            writeln!(
-                f,
-                "S\t{}\t{}\t{}\t{}\t{:?}\t{}\t{:?}\t{:?}\t{:?}\t{:e}\t{}\t{:?}",
-                variant.kernel,
-                variant.params.threads,
-                variant.params.variant,
-                w,
-                w.class(),
-                w.dtype(),
-                w.layout(),
-                c,
-                terms.all(),
-                seconds,
-                weight,
-                std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64()
-            )
-            .unwrap();
-        }
         let subject = Subject::of(w, hash);
         let (key, at) = (subject.cell(variant), subject.at);
         self.add(key.pool(), &at, terms, seconds, weight);
