@@ -1,0 +1,75 @@
+use super::*;
+use crate::Params;
+
+#[test]
+fn a_draft_says_what_is_known_so_far_and_settles_nothing() {
+    let variant = Variant { kernel: 0, params: Params { threads: 1, variant: 0 } };
+    let workload = |n: usize| -> Workload { format!("exp f64 {n}").parse().expect("a workload") };
+    // A hole of a factor of four that no counted work explains.
+    let seconds = |n: usize| n as f64 * if (1000..9000).contains(&n) { 4e-9 } else { 1e-9 };
+    let terms = |n: usize| Terms::launch(1e-9).and(n as f64 * 1e-9);
+    let mut model = Model::default();
+    let learn = |model: &mut Model| {
+        for n in [10, 40, 100, 300, 1500, 3000, 6000, 20_000, 60_000, 200_000] {
+            model.observe(variant, &workload(n), n as u64, &terms(n), seconds(n), 1.0);
+        }
+    };
+    let off = |model: &Model| {
+        let w = workload(2900);
+        let e = model.estimate(variant, &model.subject(&w, 1), &terms(2900), 1.0, 0, f64::INFINITY);
+        (e.expect("an estimate").mean.0 / seconds(2900)).ln().abs()
+    };
+    learn(&mut model);
+    let before = off(&model);
+    model.draft();
+    let drafted = off(&model);
+    assert!(drafted < 0.5 * before, "{drafted} after {before}");
+    // More samples, another draft, the end: none counts a sample twice.
+    learn(&mut model);
+    model.draft();
+    model.refit();
+    let mut at_once = Model::default();
+    learn(&mut at_once);
+    learn(&mut at_once);
+    at_once.refit();
+    assert_eq!(off(&model), off(&at_once));
+}
+
+#[test]
+fn beyond_its_own_sizes_an_op_follows_the_other_ops_of_its_kernel() {
+    let variant = Variant { kernel: 0, params: Params { threads: 1, variant: 0 } };
+    let workload = |op: &str, n: usize| -> Workload {
+        let text = format!("{op} f64 {n} {n}");
+        text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+    };
+    let terms = |n: usize| Terms::launch(20e-9).and(n as f64 * 0.2e-9);
+    // Beyond a million elements memory is five times slower, which no counted work says.
+    let seconds = |n: usize| 20e-9 + n as f64 * if n > 1_000_000 { 1e-9 } else { 0.2e-9 };
+    let mut model = Model::default();
+    let mut learn = |op: &str, sizes: &[usize]| {
+        for (i, &n) in sizes.iter().enumerate() {
+            model.observe(variant, &workload(op, n), i as u64, &terms(n), seconds(n), 1.0);
+        }
+    };
+    for op in ["add", "mul", "div", "max"] {
+        learn(op, &[100, 1_000, 10_000, 100_000, 900_000, 4_900_000, 5_300_000, 9_800_000]);
+    }
+    learn("sub", &[100, 1_000, 10_000, 100_000]);
+    model.refit();
+    let n = 5_900_000;
+    let w = workload("sub", n);
+    let found = model.estimate(variant, &model.subject(&w, 999), &terms(n), 1.0, 0, f64::INFINITY);
+    let Some(found) = found else { panic!("nothing is hopeless without a limit") };
+    assert_eq!(found.evidence.source, Source::Pool);
+    assert!(!found.evidence.extrapolated);
+    let ratio = found.mean.0 / seconds(n);
+    assert!((0.6..1.6).contains(&ratio), "{ratio}: {found:?}");
+}
+
+#[test]
+fn the_quick_exponential_is_close_everywhere() {
+    for i in -40..=40 {
+        let x = f64::from(i) * 0.1;
+        assert!((super::exp(x) / x.exp() - 1.0).abs() < 2e-5, "{x}");
+    }
+}
