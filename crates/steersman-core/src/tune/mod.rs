@@ -6,6 +6,7 @@
 
 mod again;
 mod checks;
+mod next;
 mod search;
 mod settle;
 mod watchdog;
@@ -15,14 +16,14 @@ pub use search::{Finding, search};
 pub use settle::settle;
 pub use winners::{Kept, Kind, Winner, Winners};
 
-use crate::candidate::{Candidate, Candidates};
 use crate::cost::Variant;
 use crate::engine::Engine;
 use crate::guard::Offence;
-use crate::measure::{Contest, Rig, UNMOVED};
+use crate::measure::{Contest, Rig};
 use crate::workload::Workload;
 use again::Again;
 use checks::Checks;
+use next::{Queue, is_long};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use watchdog::{Timed, Watchdog};
@@ -125,9 +126,6 @@ const SECOND_LOOKS: f64 = 0.06;
 /// Shares of the budget after which it is looked up where nothing was measured yet.
 const DRAFTS: f64 = 0.12;
 
-/// Workloads looked at to find the next: enough to find a good one, few enough to cost nothing.
-const LOOK: usize = 16;
-
 /// Runs a calibration. `progress` may break it off.
 pub fn calibrate(
     engine: &Engine,
@@ -140,24 +138,16 @@ pub fn calibrate(
     let mut report = Report::default();
     let mut watchdog = Watchdog::new();
     let mut checks = Checks::default();
-    let mut pending: Vec<Pending> = wanted.into_iter().map(Pending::new).collect();
-    let mut cursor = 0;
-    // What was only timed on one thread, in a disturbed spell.
-    let mut half_done = Vec::new();
+    let mut queue = Queue::new(wanted);
     let mut again = Again::default();
     let mut next_draft = how.budget.mul_f64(DRAFTS);
     let first_looks = how.budget.mul_f64(1.0 - SECOND_LOOKS);
-    while !(pending.is_empty() && half_done.is_empty()) && started.elapsed() < first_looks {
-        if pending.is_empty() {
-            pending.append(&mut half_done);
-        }
+    while started.elapsed() < first_looks {
         if started.elapsed() >= next_draft {
             engine.with_model_mut(|m| m.draft());
             next_draft = started.elapsed() + how.budget.mul_f64(DRAFTS);
         }
-        let Some(at) = most_informative(engine, &pending, cursor, how.enough) else { break };
-        cursor = cursor.wrapping_add(LOOK);
-        let next = pending.swap_remove(at);
+        let Some(next) = queue.next(engine, how.enough) else { break };
         let w = next.wanted.workload.clone();
         let begun = Instant::now();
         let left = how.budget.saturating_sub(started.elapsed());
@@ -173,19 +163,18 @@ pub fn calibrate(
                 continue;
             }
         };
-        let mut contenders = contenders(engine, &next);
+        let mut contenders = next.contenders(engine);
         let quiet = rig.quiet();
         if quiet {
-            pending.append(&mut half_done);
+            queue.resume();
         } else if report.disturbed > how.budget.mul_f64(PATIENCE) {
             rig.accept();
-        } else if next.serial_done {
-            half_done.push(next);
+        } else if next.is_parallel() {
+            queue.wait(next);
             report.disturbed += begun.elapsed();
             continue;
-        } else if contenders.iter().any(|v| v.params.threads > 1) && !is_long(engine, &w) {
-            contenders.retain(|v| v.params.threads == 1);
-            half_done.extend(next.without_serial());
+        } else if !is_long(engine, &w) {
+            queue.put_off(&next, contenders.extract_if(.., |v| v.params.threads > 1).collect());
         }
         let unchecked = checks.due(&w, &contenders);
         match watchdog.contest(rig, contenders, unchecked, how.contest.clone(), how.timeout) {
@@ -194,9 +183,8 @@ pub fn calibrate(
                 for (variant, why) in wrong {
                     put_away(engine, &mut report, variant, &w, Offence::Wrong, why);
                 }
-                if series.iter().any(|s| s.samples.is_empty() && !s.disturbed.is_empty()) {
-                    half_done.extend(next.without_serial());
-                }
+                let disturbed = series.iter().filter(|s| s.samples.is_empty() && !s.disturbed.is_empty());
+                queue.put_off(&next, disturbed.map(|s| s.variant).collect());
                 again.keep_back(&w, &mut series);
                 for s in series {
                     if let Some(why) = s.failed.clone() {
@@ -243,95 +231,4 @@ pub fn calibrate(
 fn put_away(engine: &Engine, report: &mut Report, v: Variant, w: &Workload, offence: Offence, why: String) {
     engine.quarantine(v.kernel, w, offence, why.clone());
     report.quarantined.push((engine.name(v.kernel), why));
-}
-
-/// Short runs cost nothing to time, so that everyone is timed there: seconds.
-const SHORT: f64 = 1e-6;
-
-/// Runs this long (seconds) cost so much that only those likely to win are timed.
-const LONG: f64 = 100e-6;
-/// How far behind the best a candidate may be thought and still be likely to win a long run.
-const LIKELY: f64 = 2.5;
-
-fn is_long(engine: &Engine, w: &Workload) -> bool {
-    unmoved(engine, w).iter().all(|c| c.estimate.mean.0 > UNMOVED)
-}
-
-/// Candidates for which nothing has to be moved: work is learned here, not links.
-fn unmoved(engine: &Engine, w: &Workload) -> Candidates {
-    let mut all = engine.estimates(w);
-    all.retain(|c| !c.is_moved());
-    all
-}
-
-/// A workload still to be measured.
-struct Pending {
-    wanted: Wanted,
-    /// Whether only its parallel variants are left.
-    serial_done: bool,
-    /// Times that it was put off because the machine was disturbed.
-    put_off: u8,
-}
-
-/// Times that a workload is put off at most.
-const PUT_OFF: u8 = 4;
-
-impl Pending {
-    fn new(wanted: Wanted) -> Pending {
-        Pending { wanted, serial_done: false, put_off: 0 }
-    }
-
-    /// The same later, for its parallel variants; `None` if that was tried often enough.
-    fn without_serial(&self) -> Option<Pending> {
-        let put_off = self.put_off + 1;
-        (put_off <= PUT_OFF).then(|| Pending { wanted: self.wanted.clone(), serial_done: true, put_off })
-    }
-
-    fn lacks(&self, v: Variant) -> bool {
-        !self.serial_done || v.params.threads > 1
-    }
-}
-
-/// Candidates that may win.
-fn likely(all: &Candidates) -> impl Iterator<Item = &Candidate> {
-    let least = |time: fn(&Candidate) -> f64| all.iter().map(time).fold(f64::INFINITY, f64::min);
-    let (best, best_high) = (least(|c| c.estimate.mean.0), least(|c| c.estimate.high.0));
-    all.iter().filter(move |c| {
-        let e = &c.estimate;
-        e.low.0 <= best_high && (best < LONG || e.mean.0 <= LIKELY * best)
-    })
-}
-
-/// Candidates worth timing: those that may win, and where it costs nothing everyone.
-fn contenders(engine: &Engine, p: &Pending) -> Vec<Variant> {
-    let all = unmoved(engine, &p.wanted.workload);
-    let mut wanted: Vec<Variant> = likely(&all).map(|c| c.variant).collect();
-    let cheap = |c: &&Candidate| {
-        c.estimate.mean.0 < SHORT || c.estimate.mean.0 < LONG && c.estimate.evidence.samples < 3
-    };
-    wanted.extend(all.iter().filter(cheap).map(|c| c.variant));
-    wanted.retain(|v| p.lacks(*v));
-    wanted.sort_unstable();
-    wanted.dedup();
-    wanted
-}
-
-/// Index of the pending workload with the most doubt per second, among a window of them.
-fn most_informative(engine: &Engine, pending: &[Pending], cursor: usize, enough: f64) -> Option<usize> {
-    let n = pending.len();
-    let window = (0..LOOK.min(n)).map(|i| (cursor + i * 7919) % n);
-    let scored = window.map(|i| (i, pending[i].wanted.importance * score(engine, &pending[i])));
-    let (at, score) = scored.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (score >= enough || n > LOOK).then_some(at)
-}
-
-/// Summed variance of the candidates that may win, for each second that timing them takes.
-fn score(engine: &Engine, p: &Pending) -> f64 {
-    let all = unmoved(engine, &p.wanted.workload);
-    let (mut doubt, mut cost) = (0.0, 300e-6);
-    for c in likely(&all).filter(|c| p.lacks(c.variant)) {
-        doubt += c.estimate.spread.min(1.0).powi(2);
-        cost += 4.0 * c.estimate.mean.0.max(30e-6);
-    }
-    doubt / cost
 }
