@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use steersman_core::cost::Machine;
 use steersman_core::measure::Rig;
 use steersman_core::tune::{self, Bench, Calibration, Wanted};
 use steersman_core::{DeviceId, Engine, Place, Workload};
@@ -226,6 +227,10 @@ impl Calibrator {
             let workloads = wanted.iter().map(there).filter(quick).collect();
             let rest = share.saturating_sub(begun.elapsed());
             report += self.measure(workloads, rest, &mut |phase| tell(phase, &mut broken));
+        }
+        if let Some(device) = self.engine.devices().get(self.device.0 as usize) {
+            let machine = Machine { rest: self.cpu.calm.rest(), ..device.machine.clone() };
+            self.engine.set_machine(self.device, machine);
         }
         if report.samples >= ENOUGH_SAMPLES {
             self.calibrated.store(true, Ordering::Release);

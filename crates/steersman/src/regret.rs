@@ -100,10 +100,12 @@ const DUEL: Contest = Contest {
 const SETTLED: usize = 4;
 /// Times that unsettled workloads are looked at again.
 const AGAIN: usize = 3;
-/// How long to wait for the machine to come to rest before each of those, and for all of it: one that is disturbed
-/// longer is like that.
-const REST: Duration = Duration::from_millis(1500);
+/// How long to wait for the machine to come to rest in all, and more for each workload: one that is disturbed longer is
+/// like that. Cores of a virtual machine can be far apart for ten seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE_EACH: Duration = Duration::from_millis(100);
+/// How long to wait for it before a duel, even when patience is at an end.
+const REST: Duration = Duration::from_millis(300);
 
 /// One workload on trial.
 struct Trial<'a> {
@@ -155,14 +157,13 @@ impl Runtime {
                 Err(e) => report.skipped.push((w.named(&places).to_string(), e.to_string())),
             }
         }
-        let second_looks = Instant::now();
+        let until = Instant::now() + PATIENCE + PATIENCE_EACH * trials.len() as u32;
+        let mut go_on = || progress(workloads.len(), workloads.len()).is_continue();
         for _ in 0..AGAIN {
             for trial in trials.iter_mut().filter(|t| !t.is_settled()) {
-                if progress(workloads.len(), workloads.len()).is_break() || second_looks.elapsed() > PATIENCE
-                {
+                if !go_on() || !self.rest(until) {
                     break;
                 }
-                self.rest();
                 let variants: Vec<Variant> = trial.series.iter().map(|s| s.variant).collect();
                 if let Ok(series) = self.contest(trial.workload, &variants, &HOW) {
                     trial.add(series);
@@ -170,10 +171,10 @@ impl Runtime {
             }
         }
         for trial in &mut trials {
-            if progress(workloads.len(), workloads.len()).is_break() {
+            if !go_on() {
                 break;
             }
-            trial.duel = self.duel(trial);
+            trial.duel = self.duel(trial, until);
         }
         for trial in &trials {
             match self.verdict(trial) {
@@ -185,12 +186,15 @@ impl Runtime {
         Ok(report)
     }
 
-    /// Waits until the machine is quiet, but not for ever.
-    fn rest(&self) {
+    /// Waits until the machine is quiet, but not for ever; whether it is.
+    fn rest(&self, until: Instant) -> bool {
         let cpu = self.cpu();
-        let started = Instant::now();
-        while started.elapsed() < REST && !cpu.calm.now(&cpu.team) {
-            std::thread::sleep(Duration::from_millis(20));
+        loop {
+            match cpu.calm.now(&cpu.team) {
+                true => return true,
+                false if Instant::now() > until => return false,
+                false => std::thread::sleep(Duration::from_millis(5)),
+            }
         }
     }
 
@@ -207,12 +211,12 @@ impl Runtime {
     }
 
     /// Times the chosen one beside the seeming best, if that seems quicker.
-    fn duel(&self, trial: &Trial<'_>) -> Option<[Series; 2]> {
+    fn duel(&self, trial: &Trial<'_>, until: Instant) -> Option<[Series; 2]> {
         let [chosen, best] = trial.rivals()?;
         if chosen.half(1)? <= best.half(1)? * (1.0 + DOUBTED) {
             return None;
         }
-        self.rest();
+        self.rest(until.max(Instant::now() + REST));
         let again = self.contest(trial.workload, &[chosen.variant, best.variant], &DUEL).ok()?;
         let fair = again.iter().all(|s| s.samples.len() >= SETTLED);
         <[Series; 2]>::try_from(again).ok().filter(|_| fair)

@@ -104,6 +104,9 @@ impl Runtime {
         let (wisdom, notices) = remember::open(knobs.wisdom_path().as_deref(), knobs.frozen);
         let snapshot = wisdom.load(fingerprint);
         let calibrated = remember::restore(&engine, cpu_id, fingerprint, &snapshot);
+        if let Some(known) = engine.devices().get(cpu_id.0 as usize) {
+            cpu.calm.expect(known.machine.rest);
+        }
         let tracker = Tracker::new();
         tracker.restore(&snapshot.usage);
         if knobs.policy == PolicyKind::Threshold {

@@ -35,6 +35,9 @@ pub struct Machine {
     pub peak_f32: BTreeMap<String, f64>,
     /// Seconds to hand work to another thread and wait for it, hot.
     pub handoff: Option<f64>,
+    /// What it is like undisturbed.
+    #[serde(default)]
+    pub rest: Rest,
     /// Seconds per element of an op in a kernel with operands in the nearest cache, by `kernel|op|dtype`.
     #[serde(default)]
     pub rates: Rates,
@@ -44,6 +47,15 @@ pub struct Machine {
     /// What searches found best, by kernel.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub winners: BTreeMap<String, Kept>,
+}
+
+/// A machine at rest: the quickest ever seen of two things that are slower in a disturbed spell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Rest {
+    /// Seconds of a hand-off to another thread.
+    pub handoff: Option<f64>,
+    /// Seconds of a short run that fills a core.
+    pub pulse: Option<f64>,
 }
 
 /// Assumed where nothing was probed: an ordinary core of 2020. Only a starting point for a prior that

@@ -30,7 +30,7 @@ pub use history::History;
 pub use key::{CellKey, Subject, Variant};
 pub use knowledge::Knowledge;
 pub use local::{Coordinates, Corners, Correction, Local, Mix};
-pub use machine::{Level, Machine, Rates, Traffic};
+pub use machine::{Level, Machine, Rates, Rest, Traffic};
 pub use model::Model;
 pub use regress::{Belief, Fit, Prediction, Stats, t90};
 pub use terms::{MAX_TERMS, Terms};

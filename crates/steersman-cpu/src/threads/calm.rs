@@ -6,8 +6,9 @@
 //! on one of them shows the same way. And what shares a core with them is seen by [`Whole`].
 
 use super::{Team, Whole};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use steersman_core::cost::Rest;
 
 /// Hand-offs of which the quickest counts: one alone is often late.
 const TRIES: usize = 8;
@@ -17,34 +18,56 @@ const WAKE: Duration = Duration::from_micros(300);
 const QUIET: f64 = 2.0;
 
 /// The quickest hand-off so far, to compare others with.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Calm {
-    /// Bits of seconds.
-    best: AtomicU64,
+    handoff: Mutex<Handoff>,
     /// Whether threads have their cores to themselves.
     pub whole: Whole,
 }
 
-impl Default for Calm {
-    fn default() -> Calm {
-        Calm { best: AtomicU64::new(f64::INFINITY.to_bits()), whole: Whole::default() }
-    }
+#[derive(Debug, Default)]
+struct Handoff {
+    best: Option<f64>,
+    /// What others are compared with, if the present was accepted.
+    accepted: Option<f64>,
 }
 
 impl Calm {
-    /// Whether the team's threads are as close as they have ever been, on whole cores, as far as is known. Takes a
-    /// microsecond or two when they are.
+    /// Whether the team's threads are as close as they have ever been, on whole cores, as far as is known. Takes
+    /// a few microseconds when they are.
     pub fn now(&self, team: &Team) -> bool {
         let Some(took) = hand_off(team) else { return team.max() == 1 };
-        let best = f64::from_bits(self.best.load(Ordering::Relaxed)).min(took);
-        self.best.store(best.to_bits(), Ordering::Relaxed);
-        took <= QUIET * best && self.whole.now(team, 2)
+        self.judge(took) && self.whole.now(team, 2)
+    }
+
+    fn judge(&self, took: f64) -> bool {
+        let mut seen = lock(&self.handoff);
+        let best = seen.best.map_or(took, |best| best.min(took));
+        seen.best = Some(best);
+        seen.accepted = seen.accepted.map(|accepted| accepted.min(took));
+        took <= QUIET * seen.accepted.unwrap_or(best)
     }
 
     /// Takes the present way between threads as short: for when it has gone on too long to wait.
     pub fn accept(&self) {
-        self.best.store(f64::INFINITY.to_bits(), Ordering::Relaxed);
+        lock(&self.handoff).accepted = Some(f64::INFINITY);
     }
+
+    /// The quickest ever seen, for later processes.
+    pub fn rest(&self) -> Rest {
+        Rest { handoff: lock(&self.handoff).best, pulse: self.whole.best() }
+    }
+
+    /// What an earlier process saw: a process that is disturbed from its start can tell by it.
+    pub fn expect(&self, rest: Rest) {
+        let mut seen = lock(&self.handoff);
+        seen.best = seen.best.into_iter().chain(rest.handoff).min_by(f64::total_cmp);
+        self.whole.expect(rest.pulse);
+    }
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Seconds of the quickest of a few hand-offs to one other thread; `None` if it never took part.
@@ -71,12 +94,22 @@ mod tests {
     #[test]
     fn one_thread_is_always_calm_and_the_first_look_is_the_measure() {
         assert!(Calm::default().now(&Team::new(1)));
-        let calm = Calm::default();
-        calm.best.store(1e-12f64.to_bits(), Ordering::Relaxed);
-        assert!(!calm.now(&Team::new(2)), "no hand-off takes a picosecond");
-        calm.accept();
-        let team = Team::new(2);
+        let (calm, team) = (Calm::default(), Team::new(2));
         // The thread has to start first, and a busy machine may take its time.
         assert!((0..10_000).any(|_| calm.now(&team)));
+    }
+
+    #[test]
+    fn threads_that_are_far_apart_are_told_until_that_is_accepted_or_known_from_an_earlier_process() {
+        let calm = Calm::default();
+        assert!(calm.judge(4e-7), "the first look is the measure");
+        assert!(calm.judge(1e-7) && !calm.judge(4e-7));
+        calm.accept();
+        assert!(calm.judge(4e-7) && calm.judge(5e-7));
+        assert_eq!(calm.rest().handoff, Some(1e-7), "what was accepted is not rest");
+        assert!(calm.judge(1e-7) && !calm.judge(4e-7), "until they are close again");
+        let next = Calm::default();
+        next.expect(calm.rest());
+        assert!(!next.judge(4e-7));
     }
 }

@@ -61,6 +61,17 @@ impl Whole {
         }
     }
 
+    /// Seconds of the quickest run.
+    pub(super) fn best(&self) -> Option<f64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).best
+    }
+
+    /// What an earlier process saw.
+    pub(super) fn expect(&self, best: Option<f64>) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.best = seen.best.into_iter().chain(best).min_by(f64::total_cmp);
+    }
+
     fn judge(&self, took: f64, at: Instant) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let best = seen.best.map_or(took, |best| best.min(took));
@@ -119,6 +130,9 @@ mod tests {
             "a slower clock is the new measure"
         );
         assert!(whole.judge(1e-6, later) && !whole.judge(1.7e-6, later), "until it is quicker again");
+        let next = Whole::default();
+        next.expect(whole.best());
+        assert!(!next.judge(1.7e-6, now), "in an earlier process too");
     }
 
     #[test]
