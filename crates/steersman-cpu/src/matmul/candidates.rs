@@ -84,7 +84,7 @@ impl Kernel for Product {
     }
 
     fn revision(&self) -> u32 {
-        2
+        3
     }
 
     fn device(&self) -> DeviceId {
