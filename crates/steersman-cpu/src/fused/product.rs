@@ -11,8 +11,8 @@ use super::shape::Shape;
 use super::tile::Tiles;
 use crate::context::Context;
 use crate::isa::Level;
-use crate::matmul::candidates::{GRAIN, in_blocks, product_at};
-use crate::matmul::{Float, Gemm, Scratch, Way, finished, split};
+use crate::matmul::candidates::{in_blocks, product_at};
+use crate::matmul::{Float, Gemm, Scratch, Way, finished, shared_out};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -78,27 +78,12 @@ impl WithProduct {
         threads: usize,
     ) -> Ran {
         let (batch, m, _, n) = product.matmul_dims().unwrap_or((0, 0, 0, 0));
-        let mut ran = Ran::Clean;
-        for entry in 0..batch {
-            let g = product_at::<T>(product, entry, io);
-            let first = entry * m * n;
-            if threads == 1 {
-                // SAFETY: passed on.
-                unsafe { self.part(&g, bound, first, n) };
-                continue;
-            }
-            let parts: Vec<Gemm<T>> = split(&g, threads, GRAIN).collect();
-            let start = g.c as usize;
-            let outcome = self.ctx.team.run(parts.len(), &|i| {
-                let at = (parts[i].c as usize - start) / size_of::<T>();
-                // SAFETY: parts write disjoint pieces of the results.
-                unsafe { self.part(&parts[i], bound, first + at, n) }
-            });
-            if parts.len() > 1 && !outcome.is_parallel() {
-                ran = Ran::Disturbed;
-            }
-        }
-        ran
+        let entry = |b: usize| product_at::<T>(product, b, io);
+        shared_out(&self.ctx.team, (batch, threads), entry, |b, g| {
+            let at = (g.c as usize - entry(b).c as usize) / size_of::<T>();
+            // SAFETY: parts write disjoint pieces of the results.
+            unsafe { self.part(g, bound, b * m * n + at, n) }
+        })
     }
 
     /// A part of the product on this thread, and what follows it; `first` is its first element's position in rows of

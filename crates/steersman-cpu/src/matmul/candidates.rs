@@ -3,7 +3,7 @@
 use super::blas::{self, Blas};
 use super::{
     Blocks, Float, Gemm, Scratch, Way, amx, by_gemm_crate, by_matrixmultiply, gemv, naive, packed,
-    padded_flops, small, split,
+    padded_flops, shared_out, small,
 };
 use crate::context::Context;
 use crate::isa::Level;
@@ -73,8 +73,6 @@ struct Product {
 const SHORT_BLOCKS: u16 = 1;
 /// Bytes of a page of memory, the least there is.
 const PAGE: usize = 4096;
-/// A tile's worth of rows or columns: parts of a split are whole tiles.
-pub(crate) const GRAIN: usize = 16;
 /// Beyond this plain loops are ten times behind and more: not worth an estimate.
 const MOST_NAIVE_FLOPS: f64 = 3e5;
 
@@ -234,27 +232,16 @@ impl Product {
     ) -> Result<Ran, KernelError> {
         let (batch, ..) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
         let threads = p.threads.max(1) as usize;
-        let mut ran = Ran::Clean;
-        for b in 0..batch {
-            let g = product_at::<T>(w, b, io);
-            if let How::Blas(lib) = &self.how {
-                lib.set_threads(threads);
-                blas(lib, &g).map_err(|why| KernelError::Failed(why.to_string()))?;
-            } else if threads == 1 {
-                // SAFETY: the caller's promise.
-                unsafe { self.one(&g, p.variant) };
-            } else {
-                let parts: Vec<Gemm<T>> = split(&g, threads, GRAIN).collect();
-                let outcome = self.ctx.team.run(parts.len(), &|i| {
-                    // SAFETY: parts write disjoint pieces of the result.
-                    unsafe { self.one(&parts[i], p.variant) }
-                });
-                if parts.len() > 1 && !outcome.is_parallel() {
-                    ran = Ran::Disturbed;
-                }
+        let entry = |b: usize| product_at::<T>(w, b, io);
+        if let How::Blas(lib) = &self.how {
+            lib.set_threads(threads);
+            for b in 0..batch {
+                blas(lib, &entry(b)).map_err(|why| KernelError::Failed(why.to_string()))?;
             }
+            return Ok(Ran::Clean);
         }
-        Ok(ran)
+        // SAFETY: the caller's promise; parts write disjoint pieces of the result.
+        Ok(shared_out(&self.ctx.team, (batch, threads), entry, |_, g| unsafe { self.one(g, p.variant) }))
     }
 
     /// One product on this thread.

@@ -63,6 +63,7 @@ pub use naive::naive;
 pub use packed::packed;
 pub use scratch::Scratch;
 pub use small::small;
+pub(crate) use split::shared_out;
 pub use split::split;
 pub use work::padded_flops;
 
