@@ -32,6 +32,11 @@ pub fn runtime_for(numerics: Option<NumericClass>) -> Result<Runtime, Failure> {
     Ok(runtime)
 }
 
+/// A runtime as soon as it is ready, which looks for further devices meanwhile.
+pub fn starting_runtime() -> Result<Runtime, Failure> {
+    Ok(Runtime::with_knobs(knobs()?)?)
+}
+
 /// A runtime with all its devices: what a command says must not depend on how quickly they were found.
 pub fn quiet_runtime() -> Result<Runtime, Failure> {
     open(knobs()?)
