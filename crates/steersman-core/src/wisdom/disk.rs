@@ -49,7 +49,7 @@ pub(super) struct Disk {
 
 /// Whether its end is missing, which SQLite takes for zeros.
 fn ends_within_a_page(path: &Path, conn: &Connection) -> bool {
-    let page = conn.query_row("PRAGMA page_size", [], |r| r.get::<_, u64>(0));
+    let page = conn.query_row("PRAGMA page_size", [], |r| r.get::<_, u32>(0)).map(u64::from);
     let bytes = std::fs::metadata(path).map(|m| m.len());
     matches!((page, bytes), (Ok(page), Ok(bytes)) if page > 0 && !bytes.is_multiple_of(page))
 }
