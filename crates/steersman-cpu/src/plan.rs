@@ -23,6 +23,14 @@ const SIZES: [usize; 16] = [
     9_800_009, 16_000_057,
 ];
 
+/// Sizes at which an op's own way to the first result is most of what it takes: they cost nothing, and are looked at for
+/// every op.
+const TINY: [usize; 2] = [3, 13];
+
+/// Sizes around which three or two operands outgrow the last cache, of f32 or f64: times triple between two of
+/// [`SIZES`] there.
+const OUTGROWN: [usize; 2] = [1_400_017, 3_100_003];
+
 fn push(all: &mut Vec<Wanted>, importance: f64, op: Op, dtype: DType, shapes: &[&[usize]]) {
     let operands = shapes.iter().enumerate().map(|(i, s)| {
         let condition = op == Op::Ternary(TernaryOp::Where) && i == 0;
@@ -64,6 +72,9 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
             if quick && !often {
                 continue;
             }
+            for n in TINY.into_iter().filter(|_| !quick && common.contains(dtype)) {
+                push(all, 3.0, op, *dtype, &vec![&[n][..]; op.arity()]);
+            }
             for (i, &n) in SIZES.iter().enumerate() {
                 // Rare ones lean on the pool of their kernel: a few sizes settle their own rate.
                 let wanted = if often { !quick || (i % 2 == 0 && i < 14) } else { matches!(i, 2 | 6 | 9) };
@@ -88,6 +99,10 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
     }
     if !quick {
         for dtype in common {
+            for n in OUTGROWN {
+                push(all, 40.0, Op::Unary(UnaryOp::Relu), dtype, &[&[n]]);
+                push(all, 40.0, Op::Binary(BinaryOp::Add), dtype, &[&[n], &[n]]);
+            }
             // Short rows take what their length makes of a vector, so that many lengths are looked at; they cost little.
             for rows in [1, 3, 11, 41, 170, 400, 1000, 2601] {
                 for cols in [1, 2, 3, 5, 9, 14, 19, 26, 45, 77, 150, 300, 1300] {
@@ -132,6 +147,9 @@ fn reductions(all: &mut Vec<Wanted>, quick: bool) {
     }
 }
 
+/// Rows or columns of a product that are few.
+const FEW: usize = 22;
+
 fn products(all: &mut Vec<Wanted>, quick: bool) {
     let edges: &[usize] = if quick {
         &[1, 5, 23, 110, 470]
@@ -155,6 +173,8 @@ fn products(all: &mut Vec<Wanted>, quick: bool) {
                             f if f > 1e8 && (i + j + 2 * l) % 4 == 0 => 60.0,
                             f if f > 1e8 => 0.5,
                             f if f > 1e7 && (i + l) % 2 == 0 => 10.0,
+                            // Few rows or columns are where kernels differ most.
+                            f if f > 1e6 && m.min(n) <= FEW => 8.0,
                             f if f > 1e6 => 2.0,
                             _ => 0.7,
                         };
@@ -167,7 +187,8 @@ fn products(all: &mut Vec<Wanted>, quick: bool) {
 }
 
 fn transposes(all: &mut Vec<Wanted>, quick: bool) {
-    let edges: &[usize] = if quick { &[4, 60, 700] } else { &[1, 2, 5, 13, 37, 101, 290, 770, 1700, 4100] };
+    let edges: &[usize] =
+        if quick { &[4, 60, 700] } else { &[1, 2, 5, 9, 13, 21, 37, 101, 290, 770, 1700, 4100] };
     for dtype in [DType::F32, DType::F64] {
         for &rows in edges {
             for &cols in edges {
