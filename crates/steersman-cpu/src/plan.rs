@@ -127,7 +127,7 @@ fn reductions(all: &mut Vec<Wanted>, quick: bool) {
                         continue;
                     }
                     for axes in [&[][..], &[0][..], &[1][..]] {
-                        let axes = steersman_core::Axes::from_list(axes).unwrap_or_default();
+                        let axes = Axes::from_list(axes).unwrap_or_default();
                         push(
                             all,
                             if everyday { 2.5 } else { RARE },
@@ -139,6 +139,13 @@ fn reductions(all: &mut Vec<Wanted>, quick: bool) {
                 }
             }
             if everyday && !quick {
+                // Short rows, where kernels differ most.
+                for cols in [19, 45, 130] {
+                    for &rows in edges {
+                        let axes = Axes::from_list(&[1]).unwrap_or_default();
+                        push(all, 2.5, Op::Reduce { kind, axes }, dtype, &[&[rows, cols]]);
+                    }
+                }
                 for n in [9_000_011, 17_000_023] {
                     push(all, 1.0, Op::Reduce { kind, axes: Default::default() }, dtype, &[&[n]]);
                 }
