@@ -5,6 +5,7 @@
 //! counter of the guest shows it. A hand-off does: it is nothing but the way between two cores. Another process
 //! on one of them shows the same way. And what shares a core with them is seen by [`Whole`].
 
+use super::usual::Usual;
 use super::{Team, Whole};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,19 +18,21 @@ const WAKE: Duration = Duration::from_micros(300);
 /// How much longer than the quickest ever a hand-off may take in a quiet spell.
 const QUIET: f64 = 2.0;
 
+/// How long a hand-off is remembered: cores stay far apart for seconds, sometimes for minutes.
+const MEMORY: Duration = Duration::from_secs(20);
+
 /// The quickest hand-off so far, to compare others with.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Calm {
-    handoff: Mutex<Handoff>,
+    handoff: Mutex<Usual>,
     /// Whether threads have their cores to themselves.
     pub whole: Whole,
 }
 
-#[derive(Debug, Default)]
-struct Handoff {
-    best: Option<f64>,
-    /// What others are compared with, if the present was accepted.
-    accepted: Option<f64>,
+impl Default for Calm {
+    fn default() -> Calm {
+        Calm { handoff: Mutex::new(Usual::new(QUIET, MEMORY)), whole: Whole::default() }
+    }
 }
 
 impl Calm {
@@ -37,37 +40,28 @@ impl Calm {
     /// a few microseconds when they are.
     pub fn now(&self, team: &Team) -> bool {
         let Some(took) = hand_off(team) else { return team.max() == 1 };
-        self.judge(took) && self.whole.now(team, 2)
-    }
-
-    fn judge(&self, took: f64) -> bool {
-        let mut seen = lock(&self.handoff);
-        let best = seen.best.map_or(took, |best| best.min(took));
-        seen.best = Some(best);
-        seen.accepted = seen.accepted.map(|accepted| accepted.min(took));
-        took <= QUIET * seen.accepted.unwrap_or(best)
+        self.seen().judge(took, Instant::now()) && self.whole.now(team, 2)
     }
 
     /// Takes the present way between threads as short: for when it has gone on too long to wait.
     pub fn accept(&self) {
-        lock(&self.handoff).accepted = Some(f64::INFINITY);
+        self.seen().accept();
     }
 
     /// The quickest ever seen, for later processes.
     pub fn rest(&self) -> Rest {
-        Rest { handoff: lock(&self.handoff).best, pulse: self.whole.best() }
+        Rest { handoff: self.seen().best(), pulse: self.whole.best() }
     }
 
     /// What an earlier process saw: a process that is disturbed from its start can tell by it.
     pub fn expect(&self, rest: Rest) {
-        let mut seen = lock(&self.handoff);
-        seen.best = seen.best.into_iter().chain(rest.handoff).min_by(f64::total_cmp);
+        self.seen().expect(rest.handoff);
         self.whole.expect(rest.pulse);
     }
-}
 
-fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(PoisonError::into_inner)
+    fn seen(&self) -> MutexGuard<'_, Usual> {
+        self.handoff.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Seconds of the quickest of a few hand-offs to one other thread; `None` if it never took part.
@@ -100,16 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_far_apart_are_told_until_that_is_accepted_or_known_from_an_earlier_process() {
-        let calm = Calm::default();
-        assert!(calm.judge(4e-7), "the first look is the measure");
-        assert!(calm.judge(1e-7) && !calm.judge(4e-7));
-        calm.accept();
-        assert!(calm.judge(4e-7) && calm.judge(5e-7));
-        assert_eq!(calm.rest().handoff, Some(1e-7), "what was accepted is not rest");
-        assert!(calm.judge(1e-7) && !calm.judge(4e-7), "until they are close again");
-        let next = Calm::default();
+    fn what_an_earlier_process_saw_is_known_to_the_next() {
+        let (calm, team, next) = (Calm::default(), Team::new(2), Calm::default());
+        assert!((0..10_000).any(|_| calm.now(&team)));
         next.expect(calm.rest());
-        assert!(!next.judge(4e-7));
+        assert!(next.rest() == calm.rest() && next.rest().handoff.is_some() && next.rest().pulse.is_some());
     }
 }

@@ -26,6 +26,7 @@ mod calm;
 mod gate;
 mod slot;
 mod team;
+mod usual;
 mod whole;
 
 pub use calm::Calm;

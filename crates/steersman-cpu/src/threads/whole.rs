@@ -7,9 +7,10 @@
 //! that fills a core does.
 
 use super::Team;
+use super::usual::Usual;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How much longer than the quickest ever the run may take on a core of one's own: there it varies by 4%. Shared, it
@@ -17,18 +18,17 @@ use std::time::{Duration, Instant};
 /// long. (Of samples of such a kernel taken on a shared core 1.3 let through 1 to 92%, 1.1 none to 3%.)
 const WHOLE: f64 = 1.1;
 
-/// So long without a whole core is how the machine is: a clock that has become slower looks the same.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a pulse is remembered: neighbours stay for a tenth of a second, seldom for seconds.
+const MEMORY: Duration = Duration::from_secs(5);
 
 /// The quickest run so far, to compare others with.
-#[derive(Debug, Default)]
-pub struct Whole(Mutex<Seen>);
+#[derive(Debug)]
+pub struct Whole(Mutex<Usual>);
 
-#[derive(Debug, Default)]
-struct Seen {
-    best: Option<f64>,
-    /// Since when no core was whole, and the quickest run since.
-    shared: Option<(Instant, f64)>,
+impl Default for Whole {
+    fn default() -> Whole {
+        Whole(Mutex::new(Usual::new(WHOLE, MEMORY)))
+    }
 }
 
 impl Whole {
@@ -46,7 +46,7 @@ impl Whole {
             let parallel = team.run(threads, &body).is_parallel();
             parallel.then(|| f64::from_bits(slowest.into_inner()))
         };
-        took.is_some_and(|took| self.judge(took, Instant::now()))
+        took.is_some_and(|took| self.seen().judge(took, Instant::now()))
     }
 
     /// Waits for that, but not longer than this; whether it came about.
@@ -61,29 +61,18 @@ impl Whole {
         }
     }
 
+    fn seen(&self) -> MutexGuard<'_, Usual> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Seconds of the quickest run.
     pub(super) fn best(&self) -> Option<f64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).best
+        self.seen().best()
     }
 
     /// What an earlier process saw.
     pub(super) fn expect(&self, best: Option<f64>) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.best = seen.best.into_iter().chain(best).min_by(f64::total_cmp);
-    }
-
-    fn judge(&self, took: f64, at: Instant) -> bool {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let best = seen.best.map_or(took, |best| best.min(took));
-        let (since, quickest) = seen.shared.map_or((at, took), |(since, q)| (since, q.min(took)));
-        if took <= WHOLE * best {
-            *seen = Seen { best: Some(best), shared: None };
-            return true;
-        }
-        let given_up = at.saturating_duration_since(since) > PATIENCE;
-        let best = if given_up { quickest } else { best };
-        *seen = Seen { best: Some(best), shared: Some((since, quickest)) };
-        false
+        self.seen().expect(best);
     }
 }
 
@@ -116,24 +105,6 @@ fn pulse() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_takes_much_longer_than_ever_is_shared_until_that_is_how_the_machine_is() {
-        let (whole, now) = (Whole::default(), Instant::now());
-        assert!(whole.judge(1e-6, now), "the first look is the measure");
-        assert!(whole.judge(1.05e-6, now));
-        assert!(!whole.judge(1.7e-6, now));
-        assert!(!whole.judge(1.7e-6, now + PATIENCE / 2));
-        let later = now + PATIENCE * 2;
-        assert!(
-            !whole.judge(1.6e-6, later) && whole.judge(1.7e-6, later),
-            "a slower clock is the new measure"
-        );
-        assert!(whole.judge(1e-6, later) && !whole.judge(1.7e-6, later), "until it is quicker again");
-        let next = Whole::default();
-        next.expect(whole.best());
-        assert!(!next.judge(1.7e-6, now), "in an earlier process too");
-    }
 
     #[test]
     fn it_looks_at_as_many_threads_as_are_asked_about() {
