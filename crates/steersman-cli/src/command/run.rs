@@ -31,12 +31,30 @@ pub fn run(screen: &Screen, args: &RunArgs, numerics: Option<NumericClass>) -> O
     if let Some(operands) = &operands {
         decision = files::compute(&runtime, &w, operands, forced, args)?;
     }
-    let series = time(&runtime, &w, decision.variant(), args.repeat)?;
+    let mut series = time(&runtime, &w, decision.variant(), args.repeat)?;
     watch.end();
+    // What a caller would have had too, if there is nothing better; but nothing to learn from.
+    let disturbed = series.samples.is_empty() && !series.disturbed.is_empty();
+    if disturbed {
+        series.samples = std::mem::take(&mut series.disturbed);
+        note("warning", "the machine was disturbed in every sample (its cores are shared or far apart now)");
+    }
     let median = series.median().ok_or_else(|| no_sample(&runtime, &series))?;
-    learn(&runtime, &w, &decision, forced.is_some(), operands.is_some(), median)?;
+    if !runtime.knobs().frozen {
+        if !disturbed {
+            learn(&runtime, &w, &decision, forced.is_some(), operands.is_some(), median);
+        }
+        if operands.is_none() {
+            log(&runtime, &w, &decision, forced.is_some(), median);
+        }
+        let heard = runtime.notices().len();
+        runtime.save()?;
+        open::tell_notices(&runtime, heard);
+    }
     if screen.json {
-        return screen.data(&as_json(&runtime, &w, &decision, forced.is_some(), &series, args));
+        let mut data = as_json(&runtime, &w, &decision, forced.is_some(), &series, args);
+        data["disturbed"] = disturbed.into();
+        return screen.data(&data);
     }
     screen.print(&as_text(&runtime, &w, &decision, &series, median, args))
 }
@@ -94,6 +112,7 @@ fn time(runtime: &Runtime, w: &Workload, v: Variant, repeat: u32) -> Result<Seri
             match &mut all {
                 Some(sum) => {
                     sum.samples.extend(s.samples);
+                    sum.disturbed.extend(s.disturbed);
                     sum.failed = s.failed;
                 }
                 None => all = Some(s),
@@ -107,28 +126,13 @@ fn time(runtime: &Runtime, w: &Workload, v: Variant, repeat: u32) -> Result<Seri
 }
 
 fn no_sample(runtime: &Runtime, s: &Series) -> Failure {
-    let name = open::name(runtime, s.variant);
-    match &s.failed {
-        Some(why) => Failure::failed(format!("{name} failed: {why}")),
-        None => {
-            Failure::failed(format!("{name} was disturbed in every sample: its threads are busy; try again"))
-        }
-    }
+    let why = s.failed.as_deref().unwrap_or("it gave no sample");
+    Failure::failed(format!("{} failed: {why}", open::name(runtime, s.variant)))
 }
 
-/// The engine learns from the median, and the log says what ran.
-fn learn(
-    runtime: &Runtime,
-    w: &Workload,
-    d: &Decision,
-    forced: bool,
-    logged: bool,
-    median: f64,
-) -> Result<(), Failure> {
+/// The engine learns from the median.
+fn learn(runtime: &Runtime, w: &Workload, d: &Decision, forced: bool, logged: bool, median: f64) {
     let engine = runtime.engine();
-    if runtime.knobs().frozen {
-        return Ok(());
-    }
     // What was timed includes what was moved, which is no kernel's time.
     let moved = engine.moves(w, d.variant().kernel).is_ok_and(|m| !m.is_empty());
     if forced && !moved {
@@ -136,26 +140,24 @@ fn learn(
     } else if !logged && !moved {
         engine.observe(d, Seconds(median));
     }
-    if !logged {
-        let (low, high) = d.interval();
-        runtime.log().push(Entry {
-            workload: open::text_of(runtime, w),
-            kernel: engine.name(d.variant().kernel),
-            params: d.params(),
-            reason: if forced { ReasonCode::Forced } else { d.reason() },
-            predicted_s: d.predicted().0,
-            low_s: low.0,
-            high_s: high.0,
-            measured_s: Some(median),
-            confidence: d.confidence(),
-            note: Some("timed by `steer run`".to_string()),
-            ..Entry::default()
-        });
-    }
-    let heard = runtime.notices().len();
-    runtime.save()?;
-    open::tell_notices(runtime, heard);
-    Ok(())
+}
+
+/// The log says what ran.
+fn log(runtime: &Runtime, w: &Workload, d: &Decision, forced: bool, median: f64) {
+    let (low, high) = d.interval();
+    runtime.log().push(Entry {
+        workload: open::text_of(runtime, w),
+        kernel: runtime.engine().name(d.variant().kernel),
+        params: d.params(),
+        reason: if forced { ReasonCode::Forced } else { d.reason() },
+        predicted_s: d.predicted().0,
+        low_s: low.0,
+        high_s: high.0,
+        measured_s: Some(median),
+        confidence: d.confidence(),
+        note: Some("timed by `steer run`".to_string()),
+        ..Entry::default()
+    });
 }
 
 fn as_json(
