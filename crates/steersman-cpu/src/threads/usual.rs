@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn where_the_quickest_is_rare_the_quicker_part_of_the_rest_is_undisturbed() {
         let (mut u, mut now) = (Usual::new(1.1, Duration::from_secs(1)), Instant::now());
-        let times = |i: usize| if i % 50 == 0 { 1.0 } else { 1.5 + (i % 10) as f64 * 0.1 };
+        let times = |i: usize| if i.is_multiple_of(50) { 1.0 } else { 1.5 + (i % 10) as f64 * 0.1 };
         judge(&mut u, &mut now, (0..5_000).map(times));
         let share = judge(&mut u, &mut now, (0..5_000).map(times)).iter().filter(|ok| **ok).count();
         assert!((1_500..3_500).contains(&share), "{share} of 5000");
