@@ -26,7 +26,8 @@ pub(super) struct Usual {
     /// How long a time is remembered.
     memory: Duration,
     best: Option<f64>,
-    last: Option<Instant>,
+    /// When it was last looked, and how many steps longer than the best it was then.
+    last: Option<(Instant, usize)>,
     /// Seconds in which times were so many steps longer than the best, fading.
     spent: [f64; STEPS],
 }
@@ -51,8 +52,8 @@ impl Usual {
 
     /// Whether a time that was taken now is undisturbed.
     pub(super) fn judge(&mut self, took: f64, at: Instant) -> bool {
-        let since = self.last.map_or(LOOK, |last| at.saturating_duration_since(last)).min(LOOK).as_secs_f64();
-        self.last = Some(at);
+        let since =
+            self.last.map_or(LOOK, |(last, _)| at.saturating_duration_since(last)).min(LOOK).as_secs_f64();
         let kept = (-since / self.memory.as_secs_f64()).exp();
         self.spent.iter_mut().for_each(|s| *s *= kept);
         let best = self.best.map_or(took, |best| best.min(took));
@@ -65,16 +66,17 @@ impl Usual {
             self.spent[STEPS - 1] += beyond;
         }
         self.best = Some(best);
-        self.spent[steps(took / best).min(STEPS - 1)] += since;
+        let step = steps(took / best).min(STEPS - 1);
+        self.last = Some((at, step));
+        self.spent[step] += since;
         took <= best * self.usual().max(self.band)
     }
 
     /// Takes the present for usual.
     pub(super) fn accept(&mut self) {
         let all: f64 = self.spent.iter().sum();
-        let longest = self.spent.iter().rposition(|s| *s > 0.0).unwrap_or(0);
         self.spent.fill(0.0);
-        self.spent[longest] = all;
+        self.spent[self.last.map_or(0, |(_, step)| step)] = all;
     }
 
     /// How many times the best the machine took at most in [`SHARE`] of the time.
@@ -137,7 +139,7 @@ mod tests {
         );
         assert_eq!(judge(&mut u, &mut now, [1.0, 2.0]), [true, true], "it was so nearly always");
         judge(&mut u, &mut now, vec![1.0; 1000]);
-        assert_eq!(judge(&mut u, &mut now, [2.0]), [false]);
+        assert_eq!(judge(&mut u, &mut now, [9.0, 2.0]), [false, false]);
         u.accept();
         assert_eq!(judge(&mut u, &mut now, [2.0, 3.0]), [true, false]);
         let mut next = Usual::new(1.1, Duration::from_secs(1));
