@@ -132,3 +132,29 @@ fn likely(all: &Candidates) -> impl Iterator<Item = &Candidate> {
         e.low.0 <= best_high && (best < LONG || e.mean.0 <= LIKELY * best)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Params;
+
+    #[test]
+    fn what_is_put_off_is_only_about_what_is_left_and_not_for_ever() {
+        let [serial, parallel] = [1, 2].map(|t| Variant { kernel: 0, params: Params::threads(t) });
+        let workload: Workload = "exp f32 100".parse().unwrap();
+        let mut queue = Queue::new(vec![Wanted { workload, importance: 1.0 }]);
+        let mut p = queue.pending.pop().unwrap();
+        assert!(p.lacks(serial) && p.lacks(parallel) && !p.is_parallel());
+        queue.put_off(&p, Vec::new());
+        assert!(queue.waiting.is_empty(), "nothing is left");
+        for _ in 0..PUT_OFF {
+            queue.put_off(&p, vec![parallel]);
+            assert!(queue.pending.is_empty(), "it waits");
+            queue.resume();
+            p = queue.pending.pop().unwrap();
+            assert!(!p.lacks(serial) && p.lacks(parallel) && p.is_parallel());
+        }
+        queue.put_off(&p, vec![parallel]);
+        assert!(queue.waiting.is_empty());
+    }
+}

@@ -117,6 +117,10 @@ impl Kernel for WithProduct {
         &self.name
     }
 
+    fn revision(&self) -> u32 {
+        2
+    }
+
     fn device(&self) -> DeviceId {
         self.ctx.device
     }

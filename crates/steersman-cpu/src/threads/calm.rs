@@ -94,6 +94,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_far_from_rest_is_not_calm_until_it_is_accepted() {
+        let (calm, team) = (Calm::default(), Team::new(2));
+        calm.expect(Rest { handoff: Some(1e-12), pulse: None });
+        assert!(!(0..1_000).any(|_| calm.now(&team)), "no hand-off takes a picosecond");
+        calm.accept();
+        assert!((0..10_000).any(|_| calm.now(&team)));
+    }
+
+    #[test]
     fn what_an_earlier_process_saw_is_known_to_the_next() {
         let (calm, team, next) = (Calm::default(), Team::new(2), Calm::default());
         assert!((0..10_000).any(|_| calm.now(&team)));

@@ -2,7 +2,7 @@
 //!
 //! Disturbed times are told by how much longer they are than the quickest ever. But on some machines the quickest is
 //! rare (a clock that is seldom so fast, two threads that met on one core once), and nearly everything would count as
-//! disturbed: of a calibration of 16 cores one sample in forty was left. So what the time is for a good part of the last
+//! disturbed: a calibration of 16 cores was left with one sample a workload. So what the time is for a good part of the last
 //! seconds counts as undisturbed too.
 
 use std::time::{Duration, Instant};
@@ -87,7 +87,10 @@ impl Usual {
             so_far += s;
             so_far >= enough
         });
-        STEP.powi(step.unwrap_or(0) as i32 + 1)
+        match step.unwrap_or(0) {
+            step if step + 1 == STEPS => f64::INFINITY,
+            step => STEP.powi(step as i32 + 1),
+        }
     }
 }
 

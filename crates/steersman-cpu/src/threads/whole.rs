@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 /// How much longer than the quickest ever the run may take on a core of one's own: there it varies by 4%. Shared, it
 /// mostly takes 1.5 to 2 times as long, but beside some neighbours 1.12, where a small kernel takes 1.5 to 1.9 times as
-/// long. (Of samples of such a kernel taken on a shared core 1.3 let through 1 to 92%, 1.1 none to 3%.)
+/// long. (Of samples of such a kernel taken on a shared core 1.3 let through 1 to 92%, 1.1 at most 1% in seven runs of
+/// eight.)
 const WHOLE: f64 = 1.1;
 
 /// How long a pulse is remembered: neighbours stay for a tenth of a second, seldom for seconds.
