@@ -27,6 +27,9 @@ const SIZES: [usize; 16] = [
 /// every op.
 const TINY: [usize; 2] = [3, 13];
 
+/// Bytes of an operand beyond which all is as large as anything: more teaches little, and takes long.
+const FAR: usize = 45 << 20;
+
 /// Sizes around which three or two operands outgrow the last cache, of f32 or f64: times triple between two of
 /// [`SIZES`] there.
 const OUTGROWN: [usize; 2] = [1_400_017, 3_100_003];
@@ -85,8 +88,11 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
                         | Op::Binary(BinaryOp::Add | BinaryOp::Div)
                 );
                 let importance = match () {
-                    _ if !often => RARE,
-                    // 4.9 million elements of three operands are where the last cache ends.
+                    _ if !often && !common.contains(dtype) => RARE,
+                    _ if !often => 1.0,
+                    // 4.9 million elements of three operands are where the last cache ends. Far beyond it fresh memory
+                    // takes longer than what is learned by it is worth.
+                    _ if n * dtype.size() > FAR => 0.5,
                     _ if n > 1_000_000 && stands_for_all && (i % 2 == 0 || i == 13) => 40.0,
                     _ if n > 1_000_000 => 0.5,
                     _ => 3.0,
@@ -201,6 +207,9 @@ fn transposes(all: &mut Vec<Wanted>, quick: bool) {
             for &cols in edges {
                 // Large ones take long for what each of them teaches; a few stand for all. (Without them two threads
                 // had been seen three times, and 44 MB went to one.)
+                if rows * cols * dtype.size() > FAR {
+                    continue;
+                }
                 let stands_for_all = matches!((rows, cols), (770, 1700) | (1700, 1700) | (4100, 1700));
                 let importance = if stands_for_all { 300.0 } else { 3.0 };
                 push(all, importance, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);

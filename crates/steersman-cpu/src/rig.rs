@@ -27,11 +27,15 @@ pub struct CpuRig {
     here: Option<u16>,
 }
 
-/// Memory for an operand. Large ones in powers of two: workloads of all sizes then share a few blocks that stay
-/// touched, where fresh pages took 2 of a calibration's 13 seconds.
+/// Memory for an operand. Large ones in whatever was touched before and has room: workloads of all sizes then share a
+/// few blocks, where fresh pages took 2 of a calibration's 13 seconds.
 fn take(cpu: &Cpu, bytes: usize) -> Result<Block, String> {
-    let rounded = if bytes >= 1 << 20 { bytes.next_power_of_two() } else { bytes };
-    cpu.memory.take(rounded).or_else(|_| cpu.memory.take(bytes)).map_err(|e| e.to_string())
+    let pool = &cpu.memory;
+    let block = match bytes >= 1 << 20 {
+        true => pool.take_touched(bytes).or_else(|_| pool.take(bytes)),
+        false => pool.take(bytes),
+    };
+    block.map_err(|e| e.to_string())
 }
 
 /// Bytes an operand spans, and how far its first element lies behind the lowest address.
@@ -262,23 +266,22 @@ fn fill(block: &mut Block, dtype: DType, seed: u64) {
         state ^= state << 17;
         0.1 + 0.8 * ((state >> 11) as f64 / (1u64 << 53) as f64)
     };
-    // No more of a page than there is to fill: most workloads are small, and a page took 50 µs.
-    let page: Vec<u8> = (0..(4096 / dtype.size()).min(block.len().div_ceil(dtype.size())).max(1))
-        .flat_map(|_| {
-            let x = unit();
-            let bytes: Vec<u8> = match dtype {
-                DType::F32 => (x as f32).to_ne_bytes().into(),
-                DType::F64 => x.to_ne_bytes().into(),
-                DType::F16 => half::f16::from_f32(rounded_to_odd(x)).to_ne_bytes().into(),
-                DType::BF16 => half::bf16::from_f32(rounded_to_odd(x)).to_ne_bytes().into(),
-                DType::I32 => (1 + (x * 9.0) as i32).to_ne_bytes().into(),
-                DType::I64 => (1 + (x * 9.0) as i64).to_ne_bytes().into(),
-                DType::U8 => vec![1 + (x * 9.0) as u8],
-                DType::Bool => vec![u8::from(x > 0.5)],
-            };
-            bytes
-        })
-        .collect();
+    // No more of a page than there is to fill: most workloads are small.
+    let elements = (4096 / dtype.size()).min(block.len().div_ceil(dtype.size())).max(1);
+    let mut page: Vec<u8> = Vec::with_capacity(elements * dtype.size());
+    for _ in 0..elements {
+        let x = unit();
+        match dtype {
+            DType::F32 => page.extend((x as f32).to_ne_bytes()),
+            DType::F64 => page.extend(x.to_ne_bytes()),
+            DType::F16 => page.extend(half::f16::from_f32(rounded_to_odd(x)).to_ne_bytes()),
+            DType::BF16 => page.extend(half::bf16::from_f32(rounded_to_odd(x)).to_ne_bytes()),
+            DType::I32 => page.extend((1 + (x * 9.0) as i32).to_ne_bytes()),
+            DType::I64 => page.extend((1 + (x * 9.0) as i64).to_ne_bytes()),
+            DType::U8 => page.push(1 + (x * 9.0) as u8),
+            DType::Bool => page.push(u8::from(x > 0.5)),
+        }
+    }
     for chunk in block.as_uninit_mut().chunks_mut(page.len()) {
         for (to, from) in chunk.iter_mut().zip(&page) {
             to.write(*from);

@@ -3,13 +3,13 @@
 //! For each workload the decision is taken first, with learning off. Then every legal candidate is timed, in
 //! turns. The best is picked on the even samples and everything is judged on the odd ones, so that luck is
 //! not taken for speed. What had to be timed while the machine was disturbed is timed again at the end; and where the
-//! chosen one seems to have lost, it meets the seeming best in a duel of more samples, whose outcome counts either way.
+//! chosen one seems to have lost, it meets the seeming best in duels at several times, whose outcome counts either way.
 
 use crate::error::Error;
 use crate::runtime::Runtime;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use steersman_core::measure::{Contest, Series};
+use steersman_core::measure::{Contest, Duel, Series};
 use steersman_core::{Decision, Variant, Workload};
 
 /// One workload's verdict. Times in seconds.
@@ -74,6 +74,7 @@ pub struct RegretReport {
 const HOW: Contest = Contest {
     rounds: 15,
     least: 6,
+    least_long: 6,
     batch: Duration::from_micros(100),
     limit: Duration::from_millis(300),
     give_up: 1.5,
@@ -85,13 +86,16 @@ const HOW: Contest = Contest {
 const HOPELESS: f64 = 8.0;
 const TOO_LONG: f64 = 20e-3;
 
-/// Regret from which there is a duel: runs of a virtual machine's memory differ by half from one spell to the next.
+/// Regret from which there are duels: runs of a virtual machine's memory differ by half from one spell to the next.
 const DOUBTED: f64 = 0.05;
+/// How many, each after all others had theirs: spells last for seconds.
+const DUELS: usize = 3;
 const DUEL: Contest = Contest {
-    rounds: 41,
-    least: 11,
+    rounds: 21,
+    least: 7,
+    least_long: 7,
     batch: Duration::from_micros(100),
-    limit: Duration::from_millis(400),
+    limit: Duration::from_millis(200),
     give_up: f64::INFINITY,
     patience: usize::MAX,
 };
@@ -112,8 +116,8 @@ struct Trial<'a> {
     workload: &'a Workload,
     decision: Decision,
     series: Vec<Series>,
-    /// The chosen one and the seeming best, timed beside each other alone.
-    duel: Option<[Series; 2]>,
+    /// Who seemed the best when the chosen one seemed to have lost to it, and both beside each other alone.
+    duel: Option<(Variant, Duel)>,
 }
 
 impl Trial<'_> {
@@ -121,13 +125,31 @@ impl Trial<'_> {
         self.series.iter().all(|s| s.disturbed.is_empty() || s.samples.len() >= SETTLED)
     }
 
-    /// The chosen one, and the one that is quickest by the even samples; both have odd ones to be judged by.
-    fn rivals(&self) -> Option<[&Series; 2]> {
-        let first = |s: &&Series| s.half(0).unwrap_or(f64::INFINITY);
-        let judged = self.series.iter().filter(|s| s.half(1).is_some());
-        let best = judged.min_by(|a, b| first(a).total_cmp(&first(b)))?;
-        let chosen = self.series.iter().find(|s| s.variant == self.decision.variant())?;
-        chosen.half(1).is_some().then_some([chosen, best])
+    /// The chosen one, and the one that is quickest by the even samples, each with its time by the odd ones.
+    fn rivals(&self) -> Option<[(Variant, f64); 2]> {
+        let timed = |s: &Series| Some((s.variant, s.half(0)?, s.half(1)?));
+        let all: Vec<_> = self.series.iter().filter_map(timed).collect();
+        let best = all.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let chosen = all.iter().find(|s| s.0 == self.decision.variant())?;
+        Some([chosen, best].map(|s| (s.0, s.2)))
+    }
+
+    /// Who seems quicker than the chosen one, by enough to look again.
+    fn challenger(&self) -> Option<Variant> {
+        let [(_, chosen_s), (best, best_s)] = self.rivals()?;
+        (chosen_s > best_s * (1.0 + DOUBTED)).then_some(best)
+    }
+
+    /// The best, and what the chosen one and it take.
+    fn outcome(&self) -> Option<(Variant, [f64; 2])> {
+        let fought = self.duel.as_ref().and_then(|(best, duel)| Some((*best, duel.outcome()?)));
+        let (best, [chosen_s, best_s]) =
+            fought.or_else(|| self.rivals().map(|[chosen, best]| (best.0, [chosen.1, best.1])))?;
+        Some(match chosen_s < best_s {
+            // It won after all.
+            true => (self.decision.variant(), [chosen_s; 2]),
+            false => (best, [chosen_s, best_s]),
+        })
     }
 
     fn add(&mut self, series: Vec<Series>) {
@@ -171,10 +193,15 @@ impl Runtime {
             }
         }
         for trial in &mut trials {
-            if !go_on() {
-                break;
+            trial.duel = trial.challenger().map(|best| (best, Duel::default()));
+        }
+        for _ in 0..DUELS {
+            for trial in trials.iter_mut().filter(|t| t.duel.is_some()) {
+                if !go_on() {
+                    break;
+                }
+                self.duel(trial, until);
             }
-            trial.duel = self.duel(trial, until);
         }
         for trial in &trials {
             match self.verdict(trial) {
@@ -210,16 +237,13 @@ impl Runtime {
         Ok(Trial { workload: w, decision, series: self.contest(w, &variants, &HOW)?, duel: None })
     }
 
-    /// Times the chosen one beside the seeming best, if that seems quicker.
-    fn duel(&self, trial: &Trial<'_>, until: Instant) -> Option<[Series; 2]> {
-        let [chosen, best] = trial.rivals()?;
-        if chosen.half(1)? <= best.half(1)? * (1.0 + DOUBTED) {
-            return None;
-        }
+    /// Times the chosen one beside its challenger once more.
+    fn duel(&self, trial: &mut Trial<'_>, until: Instant) {
+        let Some((best, duel)) = &mut trial.duel else { return };
         self.rest(until.max(Instant::now() + REST));
-        let again = self.contest(trial.workload, &[chosen.variant, best.variant], &DUEL).ok()?;
-        let fair = again.iter().all(|s| s.samples.len() >= SETTLED);
-        <[Series; 2]>::try_from(again).ok().filter(|_| fair)
+        if let Ok(series) = self.contest(trial.workload, &[trial.decision.variant(), *best], &DUEL) {
+            duel.join(Duel::of(&series[0], &series[1]));
+        }
     }
 
     fn verdict(&self, trial: &Trial<'_>) -> Result<RegretRow, Error> {
@@ -227,24 +251,14 @@ impl Runtime {
         let series = &trial.series;
         let failed =
             || Error::AllFailed { workload: w.to_string(), last: "no candidate gave a clean sample".into() };
-        let [mut chosen, mut best] = trial.rivals().ok_or_else(failed)?;
-        let mut times = chosen.half(1).zip(best.half(1));
-        if let Some([mine, other]) = &trial.duel {
-            times = mine.median().zip(other.median());
-            (chosen, best) = (mine, other);
-        }
-        let (chosen_s, mut best_s) = times.ok_or_else(failed)?;
-        // The chosen one won the duel.
-        if chosen_s < best_s {
-            (best, best_s) = (chosen, chosen_s);
-        }
+        let (best, [chosen_s, best_s]) = trial.outcome().ok_or_else(failed)?;
         let name = |v: Variant| format!("{} {}", engine.name(v.kernel), v.params);
         let (low, high) = decision.interval();
         Ok(RegretRow {
             workload: w.named(&engine.places()).to_string(),
-            chosen: name(chosen.variant),
+            chosen: name(decision.variant()),
             chosen_s,
-            best: name(best.variant),
+            best: name(best),
             best_s,
             regret: (chosen_s / best_s - 1.0).max(0.0),
             predicted_s: decision.predicted().0,

@@ -1,6 +1,6 @@
 //! Times several variants of one workload in turns.
 
-use super::{Rig, Series};
+use super::{Rig, Series, Turn};
 use crate::cost::Variant;
 use crate::kernel::Ran;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,6 +13,9 @@ pub struct Contest {
     pub rounds: usize,
     /// Samples of each variant at least, whatever the time.
     pub least: usize,
+    /// The same for what takes a millisecond a run and is clearly behind: there little time is lost by chance, and much by
+    /// timing it.
+    pub least_long: usize,
     /// A batch lasts at least this long: 10 µs is 300 times the clock's resolution.
     pub batch: Duration,
     /// All of it together lasts about this long at most, once `least` rounds are done.
@@ -28,6 +31,7 @@ impl Default for Contest {
         Contest {
             rounds: 5,
             least: 2,
+            least_long: 2,
             batch: Duration::from_micros(20),
             limit: Duration::from_millis(50),
             give_up: 3.0,
@@ -44,35 +48,26 @@ pub fn contest(
     running: &mut dyn FnMut(Variant),
 ) -> Vec<Series> {
     let started = Instant::now();
-    let mut series: Vec<Series> = variants
-        .iter()
-        .map(|&variant| Series {
-            variant,
-            samples: Vec::new(),
-            disturbed: Vec::new(),
-            batch: 0,
-            failed: None,
-        })
-        .collect();
+    let mut series: Vec<Series> = variants.iter().map(|&v| Series::new(v)).collect();
     for round in 0..how.rounds.max(how.least) {
         if round >= how.least && started.elapsed() > how.limit {
             break;
         }
-        let best = series.iter().filter_map(|s| s.best()).min_by(f64::total_cmp);
         let n = series.len();
         for turn in 0..n {
+            let best = series.iter().filter_map(|s| s.best()).min_by(f64::total_cmp);
             // Each round starts elsewhere, so that nobody always runs after the same neighbour.
             let s = &mut series[(turn + round) % n];
-            let hopeless = round >= how.least
-                && best.zip(s.best()).is_some_and(|(best, mine)| mine > best * how.give_up);
+            let behind = |times: f64| best.zip(s.best()).is_some_and(|(best, mine)| mine > best * times);
+            let hopeless = round >= how.least && behind(how.give_up)
+                || round >= how.least_long && s.best().is_some_and(|t| t > LONG) && behind(CLEARLY);
             let never_quiet = s.samples.is_empty() && s.disturbed.len() >= how.patience;
             if s.failed.is_some() || hopeless || never_quiet {
                 continue;
             }
             running(s.variant);
-            match catch_unwind(AssertUnwindSafe(|| sample(rig, s, how.batch))) {
-                Ok(Ok((seconds, Ran::Clean))) => s.samples.push(seconds),
-                Ok(Ok((seconds, _))) => s.disturbed.push(seconds),
+            match catch_unwind(AssertUnwindSafe(|| sample(rig, s, how, best))) {
+                Ok(Ok((seconds, ran))) => s.add(Turn { round, seconds, clean: ran == Ran::Clean }),
                 Ok(Err(why)) => s.failed = Some(why),
                 Err(panic) => s.failed = Some(format!("panicked: {}", panic_text(&*panic))),
             }
@@ -83,6 +78,9 @@ pub fn contest(
 
 /// Runs this long (seconds) work on more than any cache holds: a run before them warms nothing.
 const LONG: f64 = 1e-3;
+
+/// How many times longer than the best such a run takes that is clearly behind.
+const CLEARLY: f64 = 1.6;
 
 /// Parallel runs this long (seconds) are hardly touched by how far apart cores are, and too dear to lose.
 pub(crate) const UNMOVED: f64 = 100e-6;
@@ -106,11 +104,17 @@ fn run(rig: &mut dyn Rig, variant: Variant, n: u32) -> Result<(f64, bool), Strin
 }
 
 /// One sample: a run to warm up, then a timed batch.
-fn sample(rig: &mut dyn Rig, s: &mut Series, least: Duration) -> Result<(f64, Ran), String> {
+fn sample(rig: &mut dyn Rig, s: &mut Series, how: &Contest, best: Option<f64>) -> Result<(f64, Ran), String> {
     let (variant, threads) = (s.variant, usize::from(s.variant.params.threads));
     if s.batch == 0 {
-        let (first, _) = run(rig, variant, 1)?;
+        let least = how.batch;
+        let (first, together) = run(rig, variant, 1)?;
         let mut n = 1u32;
+        if together && how.least_long <= 1 && first > LONG && best.is_some_and(|best| first > CLEARLY * best)
+        {
+            s.batch = n;
+            return Ok((first, Ran::Clean));
+        }
         // Anything already far longer than a batch needs no second look to settle the batch size.
         let mut took = if first > 20.0 * least.as_secs_f64() { first } else { run(rig, variant, 1)?.0 };
         while took < least.as_secs_f64() && n < 1 << 16 {

@@ -4,11 +4,13 @@
 //! turns, so that whatever disturbs the machine disturbs all alike.
 
 mod contest;
+mod duel;
 mod series;
 
 pub(crate) use contest::UNMOVED;
 pub use contest::{Contest, contest};
-pub use series::Series;
+pub use duel::Duel;
+pub use series::{Series, Turn};
 
 use crate::cost::Variant;
 use crate::kernel::{KernelError, Ran};

@@ -2,6 +2,17 @@
 
 use crate::cost::Variant;
 
+/// One sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// The round it was taken in.
+    pub round: usize,
+    /// Seconds a run.
+    pub seconds: f64,
+    /// Whether it was undisturbed.
+    pub clean: bool,
+}
+
 /// The samples of one variant, in seconds a run.
 #[derive(Clone, Debug)]
 pub struct Series {
@@ -12,6 +23,8 @@ pub struct Series {
     /// Samples of batches that did not run under the conditions their parameters name: no measurement to
     /// learn from, but the only word there is when all were like that.
     pub disturbed: Vec<f64>,
+    /// All of both, with the round each is of.
+    pub turns: Vec<Turn>,
     /// Runs in each batch.
     pub batch: u32,
     /// Why it was given up, if it was.
@@ -19,6 +32,18 @@ pub struct Series {
 }
 
 impl Series {
+    /// None yet.
+    pub fn new(variant: Variant) -> Series {
+        let (samples, disturbed, turns) = Default::default();
+        Series { variant, samples, disturbed, turns, batch: 0, failed: None }
+    }
+
+    /// Notes a sample.
+    pub(super) fn add(&mut self, turn: Turn) {
+        if turn.clean { &mut self.samples } else { &mut self.disturbed }.push(turn.seconds);
+        self.turns.push(turn);
+    }
+
     /// Median of all samples.
     pub fn median(&self) -> Option<f64> {
         median(self.samples.iter().copied())
@@ -51,7 +76,7 @@ impl Series {
     }
 }
 
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut v: Vec<f64> = values.collect();
     if v.is_empty() {
         return None;
@@ -69,13 +94,8 @@ mod tests {
     #[test]
     fn halves_are_taken_in_turns_and_medians_shrug_off_outliers() {
         let variant = Variant { kernel: 0, params: Params::SERIAL };
-        let s = Series {
-            variant,
-            samples: vec![1.0, 10.0, 1.0, 12.0, 99.0, 11.0],
-            disturbed: vec![],
-            batch: 1,
-            failed: None,
-        };
+        let samples = vec![1.0, 10.0, 1.0, 12.0, 99.0, 11.0];
+        let s = Series { samples, batch: 1, ..Series::new(variant) };
         assert_eq!(s.half(0), Some(1.0));
         assert_eq!(s.half(1), Some(11.0));
         assert_eq!(s.best(), Some(1.0));

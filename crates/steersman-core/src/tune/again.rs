@@ -76,7 +76,7 @@ mod tests {
 
     fn series(kernel: u16, threads: usize, seconds: f64) -> Series {
         let variant = Variant { kernel, params: Params::threads(threads) };
-        Series { variant, samples: vec![seconds; 3], disturbed: Vec::new(), batch: 1, failed: None }
+        Series { samples: vec![seconds; 3], batch: 1, ..Series::new(variant) }
     }
 
     #[test]

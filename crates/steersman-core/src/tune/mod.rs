@@ -63,6 +63,7 @@ impl Default for Calibration {
             contest: Contest {
                 rounds: 4,
                 least: 2,
+                least_long: 1,
                 batch: Duration::from_micros(10),
                 limit: Duration::from_millis(8),
                 patience: 1,
@@ -170,6 +171,7 @@ pub fn calibrate(
         } else if report.disturbed > how.budget.mul_f64(PATIENCE) {
             rig.accept();
         } else if next.is_parallel() {
+            queue.spent(&next, begun.elapsed());
             queue.wait(next);
             report.disturbed += begun.elapsed();
             continue;
@@ -202,6 +204,7 @@ pub fn calibrate(
                 put_away(engine, &mut report, variant, &w, Offence::Hung, why);
             }
         }
+        queue.spent(&next, begun.elapsed());
         if !quiet {
             report.disturbed += begun.elapsed();
         }

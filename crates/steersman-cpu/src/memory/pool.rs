@@ -74,14 +74,27 @@ impl MemoryPool {
         self.take_with(bytes, true)
     }
 
+    /// A block of `bytes` bytes in the smallest idle one that has room, whatever its size; a fresh one has room for the next
+    /// power of two. For who takes all sizes in turn and wants memory that was touched before.
+    pub fn take_touched(&self, bytes: usize) -> Result<Block, MemoryError> {
+        let least = Class::holding(bytes.min(LARGEST));
+        let touched = |class: &Class| self.shared.shelf(*class).oldest().is_some();
+        let fresh = || Class::holding(bytes.min(LARGEST).next_power_of_two());
+        let class = Class::all().skip(least.index()).find(touched).unwrap_or_else(fresh);
+        self.take_of(class, bytes, false)
+    }
+
     fn take_with(&self, bytes: usize, zeroed: bool) -> Result<Block, MemoryError> {
+        self.take_of(Class::holding(bytes.min(LARGEST)), bytes, zeroed)
+    }
+
+    fn take_of(&self, class: Class, bytes: usize, zeroed: bool) -> Result<Block, MemoryError> {
         if bytes == 0 {
             return Err(MemoryError::Empty);
         }
         if bytes > LARGEST {
             return Err(MemoryError::TooLarge { asked: bytes, most: LARGEST });
         }
-        let class = Class::holding(bytes);
         self.shared.charge(bytes, class.size())?;
         let start = self.shared.get(bytes, class, zeroed).inspect_err(|_| {
             self.shared.in_use.fetch_sub(class.size(), Relaxed);

@@ -217,3 +217,19 @@ proptest! {
         prop_assert_eq!(pool.stats().idle, owned);
     }
 }
+
+#[test]
+fn touched_memory_of_any_size_is_preferred_to_fresh() {
+    let pool = MemoryPool::new(1 << 20);
+    let large = pool.take_touched(5000).unwrap();
+    assert_eq!((large.len(), pool.stats().in_use), (5000, 8192), "a fresh one has room for a power of two");
+    let address = large.as_ptr();
+    drop(large);
+    let small = pool.take_touched(300).unwrap();
+    assert_eq!((small.as_ptr(), small.len(), pool.stats().misses), (address, 300, 1));
+    assert_ne!(pool.take_touched(300).unwrap().as_ptr(), address, "it is out");
+    drop(small);
+    assert_eq!(pool.take(8192).unwrap().as_ptr(), address, "it went back where it belongs");
+    assert_eq!(pool.take_touched(0).unwrap_err(), MemoryError::Empty);
+    assert!(matches!(pool.take_touched(usize::MAX), Err(MemoryError::TooLarge { .. })));
+}
