@@ -16,7 +16,7 @@ use std::time::Instant;
 use steersman_cpu::isa::Level;
 use steersman_cpu::matmul::blas::Blas;
 use steersman_cpu::matmul::{
-    Blocks, Float, Gemm, Scratch, by_gemm_crate, by_matrixmultiply, gemv, packed, small, split,
+    Blocks, Float, Gemm, Scratch, Walk, by_gemm_crate, by_matrixmultiply, gemv, packed, small, split,
 };
 
 /// A second thread that spins for work, so that handing over costs a fraction of a microsecond.
@@ -47,8 +47,8 @@ impl Helper {
     }
 
     /// Runs `product` on both halves of `g` at the same time.
-    fn both<T: Float>(&self, g: &Gemm<T>, product: impl Fn(&Gemm<T>) + Copy + Send + 'static) {
-        let parts: Vec<Gemm<T>> = split(g, 2, 16).collect();
+    fn both<T: Float>(&self, g: &Gemm<T>, walk: Walk, product: impl Fn(&Gemm<T>) + Copy + Send + 'static) {
+        let parts: Vec<Gemm<T>> = split(g, 2, 16, walk).collect();
         if let Some(&part) = parts.get(1) {
             *self.work.lock().expect("no work panics") = Some(Box::new(move || product(&part)));
             self.turn.fetch_add(1, Ordering::Release);
@@ -157,10 +157,10 @@ fn bench<T: Peer>(filter: &str, layout: &str, libraries: &[Blas], helper: Option
             move |g: &Gemm<T>| Scratch::with_local(|scratch| unsafe { packed(level, g, blocks, scratch) });
         let run_gemv = move |g: &Gemm<T>| unsafe { gemv(level, g) };
         if let Some(helper) = helper {
-            add("small", true, Box::new(move |g| helper.both(g, run_small)));
-            add("packed", true, Box::new(move |g| helper.both(g, run_packed)));
+            add("small", true, Box::new(move |g| helper.both(g, Walk::Down, run_small)));
+            add("packed", true, Box::new(move |g| helper.both(g, Walk::Along, run_packed)));
             if m == 1 || n == 1 {
-                add("gemv", true, Box::new(move |g| helper.both(g, run_gemv)));
+                add("gemv", true, Box::new(move |g| helper.both(g, Walk::Down, run_gemv)));
             }
         }
         if m * k * n <= 1 << 31 {

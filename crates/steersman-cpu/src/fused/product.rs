@@ -12,7 +12,7 @@ use super::tile::Tiles;
 use crate::context::Context;
 use crate::isa::Level;
 use crate::matmul::candidates::{in_blocks, product_at};
-use crate::matmul::{Float, Gemm, Scratch, Way, finished, shared_out};
+use crate::matmul::{Float, Gemm, Scratch, Walk, Way, finished, shared_out};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -79,7 +79,7 @@ impl WithProduct {
     ) -> Ran {
         let (batch, m, _, n) = product.matmul_dims().unwrap_or((0, 0, 0, 0));
         let entry = |b: usize| product_at::<T>(product, b, io);
-        shared_out(&self.ctx.team, (batch, threads), entry, |b, g| {
+        shared_out(&self.ctx.team, (batch, threads, Walk::Along), entry, |b, g| {
             let at = (g.c as usize - entry(b).c as usize) / size_of::<T>();
             // SAFETY: parts write disjoint pieces of the results.
             unsafe { self.part(g, bound, b * m * n + at, n) }
@@ -118,7 +118,7 @@ impl Kernel for WithProduct {
     }
 
     fn revision(&self) -> u32 {
-        2
+        3
     }
 
     fn device(&self) -> DeviceId {

@@ -2,7 +2,7 @@
 
 use super::blas::{self, Blas};
 use super::{
-    Blocks, Float, Gemm, Scratch, Way, amx, by_gemm_crate, by_matrixmultiply, gemv, naive, packed,
+    Blocks, Float, Gemm, Scratch, Walk, Way, amx, by_gemm_crate, by_matrixmultiply, gemv, naive, packed,
     padded_flops, shared_out, small,
 };
 use crate::context::Context;
@@ -82,7 +82,7 @@ impl Kernel for Product {
     }
 
     fn revision(&self) -> u32 {
-        3
+        4
     }
 
     fn device(&self) -> DeviceId {
@@ -223,6 +223,13 @@ impl Product {
         }
     }
 
+    fn walk(&self) -> Walk {
+        match self.how {
+            How::Packed(_) | How::GemmCrate => Walk::Along,
+            _ => Walk::Down,
+        }
+    }
+
     unsafe fn floats<T: Float>(
         &self,
         w: &Workload,
@@ -241,7 +248,9 @@ impl Product {
             return Ok(Ran::Clean);
         }
         // SAFETY: the caller's promise; parts write disjoint pieces of the result.
-        Ok(shared_out(&self.ctx.team, (batch, threads), entry, |_, g| unsafe { self.one(g, p.variant) }))
+        Ok(shared_out(&self.ctx.team, (batch, threads, self.walk()), entry, |_, g| unsafe {
+            self.one(g, p.variant)
+        }))
     }
 
     /// One product on this thread.

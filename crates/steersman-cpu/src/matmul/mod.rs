@@ -64,7 +64,7 @@ pub use packed::packed;
 pub use scratch::Scratch;
 pub use small::small;
 pub(crate) use split::shared_out;
-pub use split::split;
+pub use split::{Walk, split};
 pub use work::padded_flops;
 
 /// One product: `c[m×n] = a[m×k] · b[k×n]`; strides in elements; `c`'s column stride is 1.

@@ -15,7 +15,7 @@ const PLENTY: usize = 4;
 /// an entry's number and its product or a part of it.
 pub(crate) fn shared_out<T: Send + Sync>(
     team: &Team,
-    (batch, threads): (usize, usize),
+    (batch, threads, walk): (usize, usize, Walk),
     entry: impl Fn(usize) -> Gemm<T> + Sync,
     one: impl Fn(usize, &Gemm<T>) + Sync,
 ) -> Ran {
@@ -34,12 +34,22 @@ pub(crate) fn shared_out<T: Send + Sync>(
     }
     let mut worst = Ran::Clean;
     for b in 0..batch {
-        let parts: Vec<Gemm<T>> = split(&entry(b), threads, GRAIN).collect();
+        let parts: Vec<Gemm<T>> = split(&entry(b), threads, GRAIN, walk).collect();
         if ran(parts.len(), &|i| one(b, &parts[i])) != Ran::Clean {
             worst = Ran::Disturbed;
         }
     }
     worst
+}
+
+/// Which way a kernel goes through `c`. What is fetched ahead of it at the end of a part is the next part's, and taken from
+/// the core that wrote it: that costs most between two cache domains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walk {
+    /// A few rows at a time, from their first column to their last.
+    Along,
+    /// A few columns at a time, from their first row to their last.
+    Down,
 }
 
 /// Multiplications and additions a second, of bytes: what a core does of f32 and f64 alike.
@@ -48,21 +58,48 @@ const BYTES_MULTIPLIED: f64 = 200e9;
 const ENDS: usize = 8;
 /// Bytes of an operand read a second that another part reads too.
 const BYTES_READ: f64 = 60e9;
+/// Rows and bytes of columns that a kernel makes at a time, about.
+const TALL: usize = 14;
+const WIDE: usize = 192;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 /// Seconds of a cache line of `c` that two parts write: it goes back and forth between their cores. Between those of
 /// two cache domains it takes 0.3 µs (25×7 · 7×494 cut along its columns took 9.5 µs there, and 1.7 in one domain).
 const SHARED_LINE: f64 = 0.2e-6;
-/// Bytes of a cache line.
-const LINE: usize = 64;
+
+/// Seconds for each row in which parts meet that have lines of their own. (143×2 · 2×1040 cut along its columns took
+/// 30 µs by the packed kernel, which walks along, and 13 uncut.)
+fn meeting_in_a_row(walk: Walk) -> f64 {
+    match walk {
+        Walk::Along => 0.1e-6,
+        Walk::Down => 0.04e-6,
+    }
+}
+
+/// Seconds for each tile's width of columns in which parts of so many rows meet. (The same product cut along its rows
+/// took 13 µs by the small kernel, which walks down, and 5 cut along its columns.)
+fn meeting_in_columns(walk: Walk, rows: usize) -> f64 {
+    match walk {
+        Walk::Down if rows > 2 * TALL + 4 => 0.3e-6,
+        Walk::Down => 0.05e-6,
+        Walk::Along => 0.0,
+    }
+}
 
 /// Cuts `g` into at most `parts` products that write disjoint pieces of `c`: strips of rows or of
 /// columns, whichever is thought to take less. Rows are cut as evenly as can be, since there is a tile for every number
 /// of them, and read all of `b` in each part; strips of columns read all of `a`, are multiples of `grain` (16 keeps
 /// them on whole vectors and cache lines) but for the last, and where the rows of `c` are not aligned, two of them
 /// write to one cache line in each row.
-pub fn split<T>(g: &Gemm<T>, parts: usize, grain: usize) -> impl Iterator<Item = Gemm<T>> + use<T> {
+pub fn split<T>(
+    g: &Gemm<T>,
+    parts: usize,
+    grain: usize,
+    walk: Walk,
+) -> impl Iterator<Item = Gemm<T>> + use<T> {
     let g = Gemm { ..*g };
     let parts = parts.max(1);
-    let by_rows = is_cut_by_rows(&g, parts, grain);
+    let by_rows = is_cut_by_rows(&g, parts, grain, walk);
     let (length, grain) = if by_rows { (g.m, 1) } else { (g.n, grain) };
     let strip = strip(length, parts, grain);
     (0..length).step_by(strip.max(1)).map(move |at| {
@@ -82,17 +119,23 @@ fn strip(length: usize, parts: usize, grain: usize) -> usize {
     length.div_ceil(parts).next_multiple_of(grain.max(1)).min(length)
 }
 
-fn is_cut_by_rows<T>(g: &Gemm<T>, parts: usize, grain: usize) -> bool {
+fn is_cut_by_rows<T>(g: &Gemm<T>, parts: usize, grain: usize, walk: Walk) -> bool {
     let size = size_of::<T>();
-    let time = |m: usize, n: usize, shared: usize| {
-        let multiplied = (m * n * (g.k + ENDS) * size) as f64 / BYTES_MULTIPLIED;
+    let wide = WIDE / size;
+    let time = |m: usize, n: usize| {
+        // Tiles that are walked along are all as tall; the others are made for what there is.
+        let made = if walk == Walk::Along { m.next_multiple_of(TALL) } else { m };
+        let multiplied = (made * n * (g.k + ENDS) * size) as f64 / BYTES_MULTIPLIED;
         let read = ((m + n) * g.k * size) as f64 / BYTES_READ;
-        multiplied + read + shared as f64 * SHARED_LINE
+        multiplied + read
     };
     let aligned = (g.c as usize).is_multiple_of(LINE)
         && (g.c_rs.unsigned_abs() * size).is_multiple_of(LINE)
         && (grain * size).is_multiple_of(LINE);
-    time(strip(g.m, parts, 1), g.n, 1) <= time(g.m, strip(g.n, parts, grain), if aligned { 0 } else { g.m })
+    let (rows, columns) = (strip(g.m, parts, 1), strip(g.n, parts, grain));
+    let by_rows = SHARED_LINE + g.n.div_ceil(wide) as f64 * meeting_in_columns(walk, rows);
+    let by_columns = g.m as f64 * if aligned { meeting_in_a_row(walk) } else { SHARED_LINE };
+    time(rows, g.n) + by_rows <= time(g.m, columns) + by_columns
 }
 
 #[cfg(test)]
@@ -100,23 +143,36 @@ mod tests {
     use super::*;
 
     /// Rows and columns of the first of two parts.
-    fn first(m: usize, k: usize, n: usize) -> (usize, usize) {
+    fn first(walk: Walk, m: usize, k: usize, n: usize) -> (usize, usize) {
         let (a, c) = (std::ptr::null::<f32>(), std::ptr::null_mut::<f32>());
         let strides = (k as isize, n as isize);
         let g =
             Gemm { m, k, n, a, a_rs: strides.0, a_cs: 1, b: a, b_rs: strides.1, b_cs: 1, c, c_rs: strides.1 };
-        let part = split(&g, 2, 16).next().unwrap();
+        let part = split(&g, 2, 16, walk).next().unwrap();
         (part.m, part.n)
     }
 
     #[test]
     fn rows_are_cut_where_columns_would_share_cache_lines_and_columns_where_rows_would_read_all_of_b() {
-        assert_eq!(first(25, 7, 494), (13, 494));
-        assert_eq!(first(1043, 13, 447), (522, 447));
-        assert_eq!(first(2, 238, 1131), (2, 576));
-        assert_eq!(first(8, 4096, 4096), (8, 2048));
-        assert_eq!(first(1, 100, 1000), (1, 512));
-        assert_eq!(first(1000, 100, 1), (500, 1));
+        for walk in [Walk::Along, Walk::Down] {
+            let first = |m, k, n| first(walk, m, k, n);
+            assert_eq!(first(25, 7, 494), (13, 494));
+            assert_eq!(first(1043, 13, 447), (522, 447));
+            assert_eq!(first(2, 238, 1131), (2, 576));
+            assert_eq!(first(8, 4096, 4096), (8, 2048));
+            assert_eq!(first(1, 100, 1000), (1, 512));
+            assert_eq!(first(1000, 100, 1), (500, 1));
+        }
+    }
+
+    #[test]
+    fn parts_meet_where_few_lines_are_fetched_ahead() {
+        assert_eq!(first(Walk::Along, 143, 2, 1040), (72, 1040));
+        assert_eq!(first(Walk::Down, 143, 2, 1040), (143, 528));
+        assert_eq!(first(Walk::Along, 143, 9, 2080), (72, 2080));
+        assert_eq!(first(Walk::Down, 143, 9, 2080), (143, 1040));
+        assert_eq!(first(Walk::Down, 25, 7, 480), (13, 480));
+        assert_eq!(first(Walk::Along, 40, 500, 256), (40, 128), "20 rows are two tiles of 10");
     }
 
     #[test]
@@ -141,7 +197,7 @@ mod tests {
                     c_rs: n as isize,
                 }
             };
-            shared_out(&Team::new(threads), (batch, threads), entry, |b, g| {
+            shared_out(&Team::new(threads), (batch, threads, Walk::Down), entry, |b, g| {
                 for (i, j) in (0..g.m).flat_map(|i| (0..g.n).map(move |j| (i, j))) {
                     // SAFETY: a part lies inside its entry.
                     unsafe { *g.c.offset(i as isize * g.c_rs + j as isize) += 1 + b as u32 };

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use steersman_cpu::isa::Level;
 use steersman_cpu::matmul::blas::{self, Blas};
 use steersman_cpu::matmul::{
-    Blocks, Element, Float, Gemm, Scratch, by_gemm_crate, by_matrixmultiply, gemv, naive, packed, small,
-    split,
+    Blocks, Element, Float, Gemm, Scratch, Walk, by_gemm_crate, by_matrixmultiply, gemv, naive, packed,
+    small, split,
 };
 
 /// How an operand lies in memory.
@@ -147,7 +147,7 @@ impl<T: Float> Case<T> {
             }
             for parts in [2, 3] {
                 self.check(&name("split"), |g| {
-                    for part in split(g, parts, 8) {
+                    for part in split(g, parts, 8, Walk::Down) {
                         unsafe { small(level, &part) };
                     }
                 });
@@ -200,6 +200,7 @@ proptest! {
     #[test]
     fn the_parts_of_a_split_cover_every_output_once(
         m in 0usize..200, n in 0usize..200, parts in 1usize..9, grain in 1usize..40,
+        along in proptest::bool::ANY,
     ) {
         let mut c = vec![0u8; m * n];
         let g = Gemm {
@@ -207,7 +208,7 @@ proptest! {
             c: c.as_mut_ptr(), c_rs: n as isize,
         };
         let mut count = 0;
-        for part in split(&g, parts, grain) {
+        for part in split(&g, parts, grain, if along { Walk::Along } else { Walk::Down }) {
             count += 1;
             for i in 0..part.m {
                 for j in 0..part.n {
