@@ -39,7 +39,8 @@ pub struct RegretRow {
     pub confidence: f64,
     /// Legal candidates timed.
     pub candidates: usize,
-    /// Whether only disturbed samples could be had of some candidate: the row counts, but may say little.
+    /// Whether hardly any undisturbed samples could be had of the chosen one or the best: the row counts, but may say
+    /// little, of the prediction least.
     pub disturbed: bool,
 }
 
@@ -78,6 +79,7 @@ const HOW: Contest = Contest {
     batch: Duration::from_micros(100),
     limit: Duration::from_millis(300),
     give_up: 1.5,
+    wait: Duration::from_micros(300),
     patience: usize::MAX,
 };
 
@@ -97,13 +99,27 @@ const DUEL: Contest = Contest {
     batch: Duration::from_micros(100),
     limit: Duration::from_millis(200),
     give_up: f64::INFINITY,
+    wait: Duration::from_millis(2),
+    patience: usize::MAX,
+};
+
+/// For what a row says of a chosen one and a best of which there are hardly any clean samples: short batches and long
+/// waits, until there are.
+const PATIENT: Contest = Contest {
+    rounds: 12,
+    least: 6,
+    least_long: 6,
+    batch: Duration::from_micros(30),
+    limit: Duration::from_millis(250),
+    give_up: f64::INFINITY,
+    wait: Duration::from_millis(20),
     patience: usize::MAX,
 };
 
 /// Clean samples with which a candidate's time is settled: two in each half.
 const SETTLED: usize = 4;
 /// Times that unsettled workloads are looked at again.
-const AGAIN: usize = 3;
+const AGAIN: usize = 2;
 /// How long to wait for the machine to come to rest in all, and more for each workload: one that is disturbed longer is
 /// like that. Cores of a virtual machine can be far apart for ten seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -120,9 +136,13 @@ struct Trial<'a> {
     duel: Option<(Variant, Duel)>,
 }
 
+fn is_settled(s: &Series) -> bool {
+    s.disturbed.is_empty() || s.samples.len() >= SETTLED
+}
+
 impl Trial<'_> {
     fn is_settled(&self) -> bool {
-        self.series.iter().all(|s| s.disturbed.is_empty() || s.samples.len() >= SETTLED)
+        self.series.iter().all(is_settled)
     }
 
     /// The chosen one, and the one that is quickest by the even samples, each with its time by the odd ones.
@@ -152,10 +172,18 @@ impl Trial<'_> {
         })
     }
 
+    /// Whether what it is judged by was disturbed.
+    fn is_disturbed(&self) -> bool {
+        let of = |v: Variant| self.series.iter().find(|s| s.variant == v).is_none_or(|s| !is_settled(s));
+        self.rivals().is_none_or(|rivals| rivals.iter().any(|(v, _)| of(*v)))
+    }
+
     fn add(&mut self, series: Vec<Series>) {
-        for (mine, new) in self.series.iter_mut().zip(series) {
-            mine.samples.extend(new.samples);
-            mine.disturbed.extend(new.disturbed);
+        for new in series {
+            if let Some(mine) = self.series.iter_mut().find(|s| s.variant == new.variant) {
+                mine.samples.extend(new.samples);
+                mine.disturbed.extend(new.disturbed);
+            }
         }
     }
 }
@@ -190,6 +218,18 @@ impl Runtime {
                 if let Ok(series) = self.contest(trial.workload, &variants, &HOW) {
                     trial.add(series);
                 }
+            }
+        }
+        for trial in trials.iter_mut().filter(|t| t.is_disturbed()) {
+            if !go_on() {
+                break;
+            }
+            let Some(pair) = trial.rivals().map(|rivals| rivals.map(|(v, _)| v)) else { continue };
+            if pair.iter().any(|v| v.params.threads > 1) && !self.rest(until) {
+                continue;
+            }
+            if let Ok(series) = self.contest(trial.workload, &pair, &PATIENT) {
+                trial.add(series);
             }
         }
         for trial in &mut trials {
@@ -267,7 +307,7 @@ impl Runtime {
             worst_s: series.iter().filter_map(|s| s.median()).fold(0.0, f64::max),
             confidence: decision.confidence(),
             candidates: series.len(),
-            disturbed: !trial.is_settled(),
+            disturbed: trial.is_disturbed(),
         })
     }
 }

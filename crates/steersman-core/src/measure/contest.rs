@@ -22,6 +22,9 @@ pub struct Contest {
     pub limit: Duration,
     /// A variant this many times slower than the best after `least` rounds gets no more samples.
     pub give_up: f64,
+    /// How long to wait for cores to be whole before each try at a sample: what takes them away mostly lasts less than
+    /// 300 µs, but in a bad spell two are only whole at once every 10 ms.
+    pub wait: Duration,
     /// A variant of which so many samples in a row were disturbed, and none not, gets no more either.
     pub patience: usize,
 }
@@ -35,6 +38,7 @@ impl Default for Contest {
             batch: Duration::from_micros(20),
             limit: Duration::from_millis(50),
             give_up: 3.0,
+            wait: Duration::from_micros(300),
             patience: usize::MAX,
         }
     }
@@ -88,10 +92,8 @@ pub(crate) const UNMOVED: f64 = 100e-6;
 /// Runs before a sample at most, until one is undisturbed.
 const WAKE: usize = 24;
 
-/// Times that a sample is taken until its cores were whole, and how long to wait for that each time: what takes them
-/// away mostly lasts less.
+/// Times that a sample is taken until its cores were whole.
 const TRIES: usize = 4;
-const WAIT: Duration = Duration::from_micros(300);
 
 /// So many runs: seconds, and whether all were undisturbed.
 fn run(rig: &mut dyn Rig, variant: Variant, n: u32) -> Result<(f64, bool), String> {
@@ -132,7 +134,7 @@ fn sample(rig: &mut dyn Rig, s: &mut Series, how: &Contest, best: Option<f64>) -
     }
     let mut best = (f64::INFINITY, false);
     for _ in 0..TRIES {
-        let began_whole = rig.whole(threads, WAIT);
+        let began_whole = rig.whole(threads, how.wait);
         let (took, together) = run(rig, variant, s.batch)?;
         // What lasts longer than such spells has its share of them however often it is taken.
         let long = took > LONG;
