@@ -67,21 +67,22 @@ const LINE: usize = 64;
 /// two cache domains it takes 0.3 µs (25×7 · 7×494 cut along its columns took 9.5 µs there, and 1.7 in one domain).
 const SHARED_LINE: f64 = 0.2e-6;
 
-/// Seconds for each row in which parts meet that have lines of their own. (143×2 · 2×1040 cut along its columns took
-/// 30 µs by the packed kernel, which walks along, and 13 uncut.)
-fn meeting_in_a_row(walk: Walk) -> f64 {
+/// Seconds that parts take longer which meet in every one of so many rows, in lines of their own. (143×2 · 2×1040 cut
+/// along its columns took 30 µs by the packed kernel, which walks along, and 13 uncut.)
+fn meeting_in_rows(walk: Walk, rows: usize) -> f64 {
     match walk {
-        Walk::Along => 0.1e-6,
-        Walk::Down => 0.04e-6,
+        Walk::Along => 0.1e-6 * rows as f64,
+        Walk::Down => 0.8e-6 + 0.01e-6 * rows as f64,
     }
 }
 
-/// Seconds for each tile's width of columns in which parts of so many rows meet. (The same product cut along its rows
-/// took 13 µs by the small kernel, which walks down, and 5 cut along its columns.)
-fn meeting_in_columns(walk: Walk, rows: usize) -> f64 {
+/// Seconds that parts of so many rows take longer which meet in so many tiles. (The same product cut along its rows took
+/// 13 µs by the small kernel, which walks down, and 5 cut along its columns; of 16 to 100 rows, with parts of half as
+/// many, most were quicker by a fifth or a third when rows were cut.)
+fn meeting_in_columns(walk: Walk, rows: usize, tiles: usize) -> f64 {
     match walk {
-        Walk::Down if rows > 2 * TALL + 4 => 0.3e-6,
-        Walk::Down => 0.05e-6,
+        Walk::Down if rows > 4 * TALL => 0.3e-6 * tiles as f64,
+        Walk::Down => 0.01e-6 * tiles as f64,
         Walk::Along => 0.0,
     }
 }
@@ -133,8 +134,8 @@ fn is_cut_by_rows<T>(g: &Gemm<T>, parts: usize, grain: usize, walk: Walk) -> boo
         && (g.c_rs.unsigned_abs() * size).is_multiple_of(LINE)
         && (grain * size).is_multiple_of(LINE);
     let (rows, columns) = (strip(g.m, parts, 1), strip(g.n, parts, grain));
-    let by_rows = SHARED_LINE + g.n.div_ceil(wide) as f64 * meeting_in_columns(walk, rows);
-    let by_columns = g.m as f64 * if aligned { meeting_in_a_row(walk) } else { SHARED_LINE };
+    let by_rows = SHARED_LINE + meeting_in_columns(walk, rows, g.n.div_ceil(wide));
+    let by_columns = if aligned { meeting_in_rows(walk, g.m) } else { g.m as f64 * SHARED_LINE };
     time(rows, g.n) + by_rows <= time(g.m, columns) + by_columns
 }
 
@@ -172,6 +173,8 @@ mod tests {
         assert_eq!(first(Walk::Along, 143, 9, 2080), (72, 2080));
         assert_eq!(first(Walk::Down, 143, 9, 2080), (143, 1040));
         assert_eq!(first(Walk::Down, 25, 7, 480), (13, 480));
+        assert_eq!(first(Walk::Down, 35, 4, 1232), (18, 1232));
+        assert_eq!(first(Walk::Down, 250, 30, 480), (250, 240));
         assert_eq!(first(Walk::Along, 40, 500, 256), (40, 128), "20 rows are two tiles of 10");
     }
 
