@@ -178,6 +178,11 @@ const SUMS: usize = 8;
 pub(super) unsafe fn axpy_lines<V: Vector>(l: &Lines<V::T>) {
     // SAFETY: groups of lines stay below count.
     unsafe {
+        match l.length.div_ceil(V::LANES) {
+            1 => return narrow::<V, 1>(l),
+            2 => return narrow::<V, 2>(l),
+            _ => {}
+        }
         let mut at = 0;
         while at + SUMS <= l.count {
             sums::<V, SUMS>(l, at);
@@ -186,6 +191,45 @@ pub(super) unsafe fn axpy_lines<V: Vector>(l: &Lines<V::T>) {
         while at < l.count {
             sums::<V, 1>(l, at);
             at += 1;
+        }
+    }
+}
+
+/// Sums of different lines kept apart, to hide the latency of an addition.
+const APART: usize = 4;
+
+/// The sum form of lines of `NV` vectors, the last of which may be cut short: sums stay in registers. (1×720 · 720×11 f64
+/// took 1.46 µs with eight lines added to memory at a time.)
+#[inline(always)]
+unsafe fn narrow<V: Vector, const NV: usize>(l: &Lines<V::T>) {
+    // SAFETY: lines stay below count; whole vectors stay below length, and a masked one covers the rest.
+    unsafe {
+        let mask = V::mask(l.length - (NV - 1) * V::LANES);
+        let mut sums = [[V::zero(); NV]; APART];
+        let add = |sums: &mut [V; NV], at: usize| {
+            let p = l.from.offset(at as isize * l.line);
+            let x = V::splat(*l.x.offset(at as isize * l.x_stride));
+            for (j, sum) in sums.iter_mut().enumerate() {
+                let p = p.add(j * V::LANES);
+                *sum = if j == NV - 1 { V::load_masked(p, mask) } else { V::load(p) }.fma(x, *sum);
+            }
+        };
+        let mut at = 0;
+        while at + APART <= l.count {
+            for (i, sums) in sums.iter_mut().enumerate() {
+                add(sums, at + i);
+            }
+            at += APART;
+        }
+        while at < l.count {
+            add(&mut sums[at % APART], at);
+            at += 1;
+        }
+        let [first, second, third, fourth] = sums;
+        for j in 0..NV {
+            let sum = first[j].add(second[j]).add(third[j].add(fourth[j]));
+            let out = l.out.add(j * V::LANES);
+            if j == NV - 1 { sum.store_masked(out, mask) } else { sum.store(out) }
         }
     }
 }

@@ -159,7 +159,7 @@ where
     type In = T;
     type Cell = Found<K>;
     type Out = i64;
-    const UNORDERED: bool = false;
+    const TOGETHER: Option<usize> = None;
 
     #[inline(always)]
     fn start(self) -> Found<K> {

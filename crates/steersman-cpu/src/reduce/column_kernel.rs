@@ -178,13 +178,20 @@ impl<J: Columns> Body for Band<'_, J> {
     }
 }
 
-/// Columns below which several rows are taken for one.
+/// Columns that several rows taken for one have at most.
 const FOLDED: usize = 128;
+
+/// How many of so many rows of `n` columns to take for one: as many as make whole vectors, or about [`FOLDED`] columns.
+#[inline(always)]
+fn rows_in_one(n: usize, rows: usize, vector: usize) -> usize {
+    let whole = vector >> n.trailing_zeros().min(vector.trailing_zeros());
+    let times = if whole * n <= FOLDED { whole * (FOLDED / 2 / (whole * n)).max(1) } else { FOLDED / n };
+    if rows >= 2 * times { times } else { 1 }
+}
 
 /// The part-th share of all rows into `cells`.
 ///
-/// Of narrow rows without gaps as many as make about [`FOLDED`] columns are taken for one row, and the
-/// columns that are really one are joined at the end.
+/// Of narrow rows without gaps several are taken for one row, and the columns that are really one are joined at the end.
 #[inline(always)]
 unsafe fn lines<I: Isa, J: Columns>(
     job: J,
@@ -200,10 +207,10 @@ unsafe fn lines<I: Isa, J: Columns>(
         Some(l) => (loops[..loops.len() - 1].iter().map(|l| l.n).product(), *l),
     };
     let n = cells.len();
-    let dense = J::UNORDERED && rows.from == shape.last.n as isize && n == shape.last.n;
-    let times = if dense && n <= FOLDED / 2 && rows.n >= 64 { FOLDED / n } else { 1 };
-    let mut many = [job.start(); FOLDED];
+    let dense = rows.from == shape.last.n as isize && n == shape.last.n && n <= FOLDED / 2;
     let mine = share(rows.n, parts, part);
+    let times = J::TOGETHER.filter(|_| dense).map_or(1, |vector| rows_in_one(n, mine.len(), vector));
+    let mut many = [job.start(); FOLDED];
     for run in 0..outer {
         let at = run * rows.n + mine.start;
         let (from, _) = shape.reduced.offset(at);
@@ -223,8 +230,10 @@ unsafe fn lines<I: Isa, J: Columns>(
         }
     }
     if times > 1 {
-        for (j, &cell) in many[..times * n].iter().enumerate() {
-            cells[j % n] = job.join(cells[j % n], cell);
+        for row in many[..times * n].chunks_exact(n) {
+            for (cell, &more) in cells.iter_mut().zip(row) {
+                *cell = job.join(*cell, more);
+            }
         }
     }
 }

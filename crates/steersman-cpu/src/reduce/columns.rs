@@ -3,6 +3,7 @@
 use super::fold::Fold;
 use super::rows::Folded;
 use crate::isa::Isa;
+use std::mem::MaybeUninit;
 
 /// Columns done at a time: cells of all of them stay in the nearest cache.
 pub(super) const TILE: usize = 512;
@@ -36,8 +37,8 @@ pub(super) trait Columns: Copy + Send + Sync {
     /// The result of `n` elements.
     fn finish(self, cell: Self::Cell, n: usize) -> Self::Out;
 
-    /// Whether a row may be taken for several: the order of elements does not matter.
-    const UNORDERED: bool;
+    /// Columns done together, if several rows may be taken for one: if the order of elements does not matter.
+    const TOGETHER: Option<usize>;
 }
 
 /// Rows added up before they meet the lanes.
@@ -49,7 +50,7 @@ impl<F: Fold<W>, const W: usize> Columns for Folded<F, W> {
     type In = F::In;
     type Cell = F::Total;
     type Out = F::Out;
-    const UNORDERED: bool = true;
+    const TOGETHER: Option<usize> = Some(W);
 
     #[inline(always)]
     fn start(self) -> F::Total {
@@ -90,12 +91,17 @@ unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(
 ) {
     let columns = cells.len();
     let whole = columns / W * W;
-    let mut lanes = [f.lane(); TILE];
+    let mut room = [const { MaybeUninit::<F::Lane>::uninit() }; TILE];
+    for lane in &mut room[..columns] {
+        lane.write(f.lane());
+    }
+    // SAFETY: as many were just written.
+    let lanes = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<F::Lane>(), columns) };
     let mut row = 0;
     while row < rows {
         let groups = ((rows - row) / GROUP).min(GROUPS);
         let singles = if groups == 0 { rows - row } else { 0 };
-        lanes[..columns].fill(f.lane());
+        lanes.fill(f.lane());
         // SAFETY: rows below `rows`, columns below `cells.len()`.
         unsafe {
             for _ in 0..groups {
@@ -104,20 +110,20 @@ unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(
                     let lane = lanes.as_mut_ptr().add(at) as *mut [F::Lane; W];
                     *lane = group::<F, W>(f, *lane, p.add(at), stride);
                 }
-                for (at, lane) in lanes.iter_mut().enumerate().take(columns).skip(whole) {
+                for (at, lane) in lanes.iter_mut().enumerate().skip(whole) {
                     *lane = group1(f, *lane, p.add(at), stride);
                 }
                 row += GROUP;
             }
             for _ in 0..singles {
                 let p = x.offset(row as isize * stride);
-                for (at, lane) in lanes.iter_mut().enumerate().take(columns) {
+                for (at, lane) in lanes.iter_mut().enumerate() {
                     *lane = f.step::<I>(*lane, *p.add(at));
                 }
                 row += 1;
             }
         }
-        for (cell, &lane) in cells.iter_mut().zip(&lanes) {
+        for (cell, &lane) in cells.iter_mut().zip(lanes.iter()) {
             *cell = f.widen(*cell, lane);
         }
     }

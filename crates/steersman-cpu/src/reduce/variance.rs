@@ -122,7 +122,7 @@ impl<T: Float> Columns for Variance<T> {
     type In = T;
     type Cell = Spread;
     type Out = T;
-    const UNORDERED: bool = true;
+    const TOGETHER: Option<usize> = Some(8);
 
     #[inline(always)]
     fn start(self) -> Spread {

@@ -62,7 +62,7 @@ impl<W: Way> Kernel for VectorKernel<W> {
     }
 
     fn revision(&self) -> u32 {
-        3
+        4
     }
 
     fn device(&self) -> DeviceId {
