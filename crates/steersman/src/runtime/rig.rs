@@ -17,8 +17,8 @@ pub(crate) struct PlacedRig {
     inputs: Vec<Address>,
     outputs: Vec<Address>,
     scalars: Vec<u64>,
-    /// The kernel that ran last and its place: asking takes as long as a small run.
-    last: Option<(u16, Place)>,
+    /// A kernel that runs on the host on what is there: asking takes as long as a small run.
+    local: Option<u16>,
 }
 
 /// The workload with everything at one place.
@@ -69,20 +69,20 @@ impl PlacedRig {
             inputs,
             outputs,
             scalars,
-            last: None,
+            local: None,
         })
     }
 }
 
 impl Rig for PlacedRig {
     fn run(&mut self, v: Variant) -> Result<Ran, KernelError> {
+        if self.local == Some(v.kernel) {
+            return self.host.run(v);
+        }
         let engine = &self.carrier.engine;
-        let place = match self.last {
-            Some((kernel, place)) if kernel == v.kernel => place,
-            _ => engine.place_of(v.kernel).unwrap_or(Place::Host),
-        };
-        self.last = Some((v.kernel, place));
+        let place = engine.place_of(v.kernel).unwrap_or(Place::Host);
         if self.pieces.is_empty() && place == Place::Host {
+            self.local = Some(v.kernel);
             return self.host.run(v);
         }
         let Some(kernel) = engine.registry().get(v.kernel) else {
