@@ -13,7 +13,9 @@ use steersman_cpu::{context::Context, host::Host, map, threads::Team};
 
 static KERNELS: Kernels = LazyLock::new(|| {
     let team = Arc::new(Team::new(3));
-    Some(map::kernels(&Context { device: DeviceId(0), team, host: Arc::new(Host::detect()) }))
+    // Where nothing is known of caches they are taken to be small, and small results are streamed past them.
+    let host = Arc::new(Host { caches: Vec::new(), ..Host::detect() });
+    Some(map::kernels(&Context { device: DeviceId(0), team, host }))
 });
 
 static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {

@@ -12,7 +12,9 @@ use steersman_cpu::{context::Context, host::Host, moves, threads::Team};
 
 static KERNELS: Kernels = LazyLock::new(|| {
     let team = Arc::new(Team::new(3));
-    Some(moves::kernels(&Context { device: DeviceId(0), team, host: Arc::new(Host::detect()) }))
+    // Where nothing is known of caches they are taken to be small, and small results are streamed past them.
+    let host = Arc::new(Host { caches: Vec::new(), ..Host::detect() });
+    Some(moves::kernels(&Context { device: DeviceId(0), team, host }))
 });
 
 /// Larger than the caches, with rows of the result that begin at cache lines.

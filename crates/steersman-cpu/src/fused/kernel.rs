@@ -17,8 +17,6 @@ use steersman_core::{
     DeviceId, Io, Kernel, KernelError, NumericClass, Op, ParamList, Params, Ran, Refusal, Workload,
 };
 
-/// Bytes of output from which going past the cache may pay.
-const STREAM_FROM: usize = 1 << 20;
 /// Elements that a thread's share is a multiple of: whole cache lines of every type.
 const SHARE: usize = 64;
 
@@ -207,7 +205,7 @@ impl Kernel for Fused {
     fn params(&self, w: &Workload) -> ParamList {
         let Ok(shape) = Shape::new(w) else { return ParamList::new() };
         let mut list = self.ctx.thread_params(w);
-        if cfg!(target_arch = "x86_64") && array_bytes(w, &shape) >= STREAM_FROM {
+        if cfg!(target_arch = "x86_64") && array_bytes(w, &shape) >= self.ctx.host.stream_from() {
             let past: ParamList = list.iter().map(|p| Params { variant: PAST, ..*p }).collect();
             list.extend(past);
         }

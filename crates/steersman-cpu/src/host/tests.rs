@@ -37,6 +37,18 @@ fn caches_grow_with_their_level() {
 }
 
 #[test]
+fn what_a_large_cache_keeps_is_not_streamed_past_it() {
+    let of = |bytes: &[usize]| {
+        let cache =
+            |(i, &bytes): (usize, &usize)| Cache { level: i as u8 + 1, bytes, line: None, shared_by: None };
+        Host { caches: bytes.iter().enumerate().map(cache).collect(), ..Host::detect() }.stream_from()
+    };
+    assert_eq!(of(&[]), 1 << 20, "nothing is known");
+    assert_eq!(of(&[32 << 10, 512 << 10, 8 << 20]), 2 << 20);
+    assert_eq!(of(&[48 << 10, 2 << 20, 260 << 20]), 8 << 20);
+}
+
+#[test]
 fn the_instruction_sets_agree_with_the_level_kernels_use() {
     let host = Host::detect();
     assert_eq!(host.has("avx512vl"), Level::Avx512.available());

@@ -22,8 +22,6 @@ use steersman_core::{
 /// Up to this many bytes of a function that takes a while, single elements are quicker than a vector by way of the
 /// stack: `cos` of two f32 takes 30 ns instead of 60, `exp` of five f64 50 instead of 70, `ln` of 13 f32 as long.
 const SINGLE: usize = 48;
-/// Below this many bytes of output the cache keeps it anyway, and writing past it only costs.
-const STREAM_FROM: usize = 1 << 20;
 
 /// Element-wise operations compiled for one instruction set.
 pub struct Simd {
@@ -242,8 +240,8 @@ impl Kernel for Simd {
         if self.stream && !w.output().is_contiguous() {
             return Err(Refusal::new("streaming stores need a contiguous output"));
         }
-        if self.stream && w.output().bytes() < STREAM_FROM {
-            return Err(Refusal::new("streaming stores only help an output of 1 MiB or more"));
+        if self.stream && w.output().bytes() < self.ctx.host.stream_from() {
+            return Err(Refusal::new("the result is small enough to stay in the caches"));
         }
         Ok(())
     }

@@ -24,8 +24,6 @@ impl TiledKernel {
     }
 }
 
-/// Bytes of result from which writing past the caches is worth a try.
-const STREAM_FROM: usize = 1 << 20;
 /// Tiles along each side of a block: the pages of one block's rows fit the first-level TLB.
 const BLOCK: usize = 8;
 /// Tiles to look ahead.
@@ -57,7 +55,7 @@ impl Kernel for TiledKernel {
             return Err(Refusal::new("input or output has no elements side by side"));
         }
         if self.stores == Stores::Streaming {
-            if w.output().bytes() < STREAM_FROM {
+            if w.output().bytes() < self.ctx.host.stream_from() {
                 return Err(Refusal::new("the result is small enough to stay in the caches"));
             }
             if !streamable(w, &plan) {

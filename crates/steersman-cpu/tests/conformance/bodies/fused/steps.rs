@@ -10,11 +10,12 @@ use steersman_core::{
 use steersman_cpu::isa::Level;
 use steersman_cpu::{context::Context, host::Host, map, random, threads::Team};
 
-/// The CPU, whose kernels for single steps are the reference everywhere.
+/// The CPU, whose kernels for single steps are the reference everywhere. Where nothing is known of caches they are taken to be
+/// small, and small results are streamed past them.
 pub static CPU: LazyLock<Context> = LazyLock::new(|| Context {
     device: DeviceId(0),
     team: Arc::new(Team::new(3)),
-    host: Arc::new(Host::detect()),
+    host: Arc::new(Host { caches: Vec::new(), ..Host::detect() }),
 });
 static MAP: LazyLock<Vec<Arc<dyn Kernel>>> = LazyLock::new(|| map::kernels(&CPU));
 
