@@ -121,6 +121,10 @@ impl Rig for PlacedRig {
         self.host.accept();
     }
 
+    fn gathers_speed(&self, v: Variant) -> bool {
+        self.carrier.engine.place_of(v.kernel).is_some_and(|place| place != Place::Host)
+    }
+
     /// On a device as on the host: its result is brought to where the host's own would be.
     fn check(&mut self, v: Variant) -> Result<(), String> {
         let engine = self.carrier.engine.clone();
