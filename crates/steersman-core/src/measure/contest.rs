@@ -116,10 +116,13 @@ const QUICKER: f64 = 0.97;
 /// How long it may take to gather speed.
 const GATHERING: Duration = Duration::from_millis(150);
 
-/// Runs until runs get no quicker; what the last of them took.
-fn gather_speed(rig: &mut dyn Rig, variant: Variant, first: f64) -> Result<f64, String> {
+/// Runs until runs get no quicker, on a device where that is so; what the last of them took. `before` is what one took before.
+fn gather_speed(rig: &mut dyn Rig, variant: Variant, before: f64) -> Result<f64, String> {
+    if before < SLOW || !rig.gathers_speed(variant) {
+        return Ok(before);
+    }
     let started = Instant::now();
-    let (mut best, mut last, mut steady) = (first, first, 0);
+    let (mut best, mut last, mut steady) = (f64::INFINITY, before, 0);
     while steady < STEADY && started.elapsed() < GATHERING {
         last = run(rig, variant, 1)?.0;
         steady = if last < QUICKER * best { 0 } else { steady + 1 };
@@ -133,10 +136,8 @@ fn sample(rig: &mut dyn Rig, s: &mut Series, how: &Contest, best: Option<f64>) -
     let (variant, threads) = (s.variant, usize::from(s.variant.params.threads));
     if s.batch == 0 {
         let least = how.batch;
-        let (mut first, together) = run(rig, variant, 1)?;
-        if first > SLOW && rig.gathers_speed(variant) {
-            first = gather_speed(rig, variant, first)?;
-        }
+        let (first, together) = run(rig, variant, 1)?;
+        let first = gather_speed(rig, variant, first)?;
         let mut n = 1u32;
         if together && how.least_long <= 1 && first > LONG && best.is_some_and(|best| first > CLEARLY * best)
         {
@@ -157,6 +158,9 @@ fn sample(rig: &mut dyn Rig, s: &mut Series, how: &Contest, best: Option<f64>) -
                 break;
             }
         }
+    }
+    if let Some(best) = s.best() {
+        gather_speed(rig, variant, best)?;
     }
     let mut best = (f64::INFINITY, false);
     for _ in 0..TRIES {

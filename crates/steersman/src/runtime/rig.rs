@@ -122,7 +122,8 @@ impl Rig for PlacedRig {
     }
 
     fn gathers_speed(&self, v: Variant) -> bool {
-        self.carrier.engine.place_of(v.kernel).is_some_and(|place| place != Place::Host)
+        let place = self.carrier.engine.place_of(v.kernel).unwrap_or(Place::Host);
+        self.carrier.accelerators.memory(place).is_some_and(|memory| memory.gathers_speed())
     }
 
     /// On a device as on the host: its result is brought to where the host's own would be.
