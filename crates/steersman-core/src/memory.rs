@@ -46,11 +46,6 @@ pub trait Memory: Send + Sync {
     /// Takes a block back. Work already enqueued may still use it; what is enqueued later must not.
     fn give_back(&self, at: Address, bytes: usize);
 
-    /// Whether the device gathers speed as it works: a clock of its own that falls when it is idle.
-    fn gathers_speed(&self) -> bool {
-        false
-    }
-
     /// Copies bytes to the device. `from` may be reused when this returns.
     fn upload(&self, from: &[u8], to: Address) -> Result<(), KernelError>;
 

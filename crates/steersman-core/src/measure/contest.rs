@@ -108,36 +108,12 @@ fn run(rig: &mut dyn Rig, variant: Variant, n: u32) -> Result<(f64, bool), Strin
     Ok((started.elapsed().as_secs_f64(), clean))
 }
 
-/// Runs from this long on (seconds) are mostly work, which a device may do quicker once it has some.
-const SLOW: f64 = 200e-6;
-/// Runs that are no quicker than the ones before them, after which it has all its speed; and what is quicker.
-const STEADY: usize = 3;
-const QUICKER: f64 = 0.97;
-/// How long it may take to gather speed.
-const GATHERING: Duration = Duration::from_millis(150);
-
-/// Runs until runs get no quicker, on a device where that is so; what the last of them took. `before` is what one took before.
-fn gather_speed(rig: &mut dyn Rig, variant: Variant, before: f64) -> Result<f64, String> {
-    if before < SLOW || !rig.gathers_speed(variant) {
-        return Ok(before);
-    }
-    let started = Instant::now();
-    let (mut best, mut last, mut steady) = (f64::INFINITY, before, 0);
-    while steady < STEADY && started.elapsed() < GATHERING {
-        last = run(rig, variant, 1)?.0;
-        steady = if last < QUICKER * best { 0 } else { steady + 1 };
-        best = best.min(last);
-    }
-    Ok(last)
-}
-
 /// One sample: a run to warm up, then a timed batch.
 fn sample(rig: &mut dyn Rig, s: &mut Series, how: &Contest, best: Option<f64>) -> Result<(f64, Ran), String> {
     let (variant, threads) = (s.variant, usize::from(s.variant.params.threads));
     if s.batch == 0 {
         let least = how.batch;
         let (first, together) = run(rig, variant, 1)?;
-        let first = gather_speed(rig, variant, first)?;
         let mut n = 1u32;
         if together && how.least_long <= 1 && first > LONG && best.is_some_and(|best| first > CLEARLY * best)
         {
@@ -158,9 +134,6 @@ fn sample(rig: &mut dyn Rig, s: &mut Series, how: &Contest, best: Option<f64>) -
                 break;
             }
         }
-    }
-    if let Some(best) = s.best() {
-        gather_speed(rig, variant, best)?;
     }
     let mut best = (f64::INFINITY, false);
     for _ in 0..TRIES {
@@ -289,33 +262,6 @@ mod tests {
             self.0 = !longest.is_zero();
             true
         }
-    }
-
-    /// A device that takes 20 ms for its first run and a fifth less for each one after, down to 2 ms.
-    struct Cold(f64);
-    impl Rig for Cold {
-        fn run(&mut self, _: Variant) -> Result<Ran, KernelError> {
-            std::thread::sleep(Duration::from_secs_f64(self.0));
-            self.0 = (self.0 * 0.8).max(2e-3);
-            Ok(Ran::Clean)
-        }
-        fn check(&mut self, _: Variant) -> Result<(), String> {
-            Ok(())
-        }
-        fn gathers_speed(&self, v: Variant) -> bool {
-            v.kernel == 1
-        }
-    }
-
-    #[test]
-    fn a_device_that_gathers_speed_is_timed_when_it_has_it() {
-        let first = |kernel: u16| {
-            let variant = Variant { kernel, params: Params::SERIAL };
-            let how = Contest { rounds: 1, least: 1, ..patient() };
-            contest(&mut Cold(20e-3), &[variant], &how, &mut |_| {})[0].samples[0]
-        };
-        let (cold, warm) = (first(0), first(1));
-        assert!(warm < 0.5 * cold, "{warm} and {cold}");
     }
 
     #[test]

@@ -37,13 +37,6 @@ pub trait Rig: Send {
         true
     }
 
-    /// Whether the variant runs on a device that gathers speed as it works: an H200 left alone runs at 435 MHz, and at 1980
-    /// after some tens of milliseconds of work.
-    fn gathers_speed(&self, variant: Variant) -> bool {
-        let _ = variant;
-        false
-    }
-
     /// Takes the present for undisturbed: it has gone on too long to wait.
     fn accept(&mut self) {}
 }

@@ -17,10 +17,6 @@ const WRITTEN: u64 = 32 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Memory for Gpu {
-    fn gathers_speed(&self) -> bool {
-        !self.software()
-    }
-
     fn take(self: Arc<Self>, bytes: usize) -> Result<Block, MemoryError> {
         if let Some(why) = self.faults.lost() {
             return Err(MemoryError::Lost(why));

@@ -121,11 +121,6 @@ impl Rig for PlacedRig {
         self.host.accept();
     }
 
-    fn gathers_speed(&self, v: Variant) -> bool {
-        let place = self.carrier.engine.place_of(v.kernel).unwrap_or(Place::Host);
-        self.carrier.accelerators.memory(place).is_some_and(|memory| memory.gathers_speed())
-    }
-
     /// On a device as on the host: its result is brought to where the host's own would be.
     fn check(&mut self, v: Variant) -> Result<(), String> {
         let engine = self.carrier.engine.clone();
