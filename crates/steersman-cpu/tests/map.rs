@@ -22,6 +22,7 @@ static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
     kernels: &KERNELS,
     ulps,
     flushes: false,
+    flushes_anywhere: || false,
     // Whole blocks, ends of every length, more than one piece.
     lengths: &[0, 1, 5, 16, 100, 1733],
     tried: |_, _| true,

@@ -20,6 +20,7 @@ static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
     kernels: &KERNELS,
     ulps,
     flushes: true,
+    flushes_anywhere: hosted::flushes_anywhere,
     lengths: &[0, 1, 1003],
     // Types of 16 bits are f32 in between: a part of the ops will do.
     tried: |i, d| !matches!(d, DType::F16 | DType::BF16) || i.is_multiple_of(5),

@@ -224,7 +224,9 @@ impl Runtime {
             if !go_on() {
                 break;
             }
-            let Some(pair) = trial.rivals().map(|rivals| rivals.map(|(v, _)| v)) else { continue };
+            let Some(rivals) = trial.rivals() else { continue };
+            let mut pair = rivals.map(|(v, _)| v).to_vec();
+            pair.dedup();
             if pair.iter().any(|v| v.params.threads > 1) && !self.rest(until) {
                 continue;
             }

@@ -1,6 +1,7 @@
 //! Times several variants of one workload in turns.
 
-use super::{Rig, Series, Turn};
+use super::series::Turn;
+use super::{Rig, Series};
 use crate::cost::Variant;
 use crate::kernel::Ran;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -246,31 +247,65 @@ mod tests {
         }
     }
 
-    /// Threads that fall asleep while one waits for whole cores, and then take a millisecond to be there.
-    struct Sleepy(bool);
-    impl Rig for Sleepy {
+    /// Counts the runs between the look before a sample and the one after it.
+    #[derive(Default)]
+    struct Counted {
+        runs: usize,
+        between: Vec<usize>,
+    }
+    impl Rig for Counted {
         fn run(&mut self, _: Variant) -> Result<Ran, KernelError> {
-            if std::mem::take(&mut self.0) {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            self.runs += 1;
             Ok(Ran::Clean)
         }
         fn check(&mut self, _: Variant) -> Result<(), String> {
             Ok(())
         }
         fn whole(&mut self, _: usize, longest: Duration) -> bool {
-            self.0 = !longest.is_zero();
+            match longest.is_zero() {
+                true => self.between.push(self.runs),
+                false => self.runs = 0,
+            }
             true
         }
     }
 
     #[test]
     fn many_threads_are_woken_before_they_are_timed() {
-        let many = [Variant { kernel: 0, params: Params::threads(16) }];
-        let how = Contest { rounds: 3, least: 3, batch: Duration::from_nanos(1), ..patient() };
-        let series = contest(&mut Sleepy(false), &many, &how, &mut |_| {});
-        let best = series[0].best().unwrap();
-        assert!(best < 1e-3, "{best}");
+        for (threads, wakes) in [(1, 0), (2, 0), (16, 1)] {
+            let one = [Variant { kernel: 0, params: Params::threads(threads) }];
+            let mut rig = Counted::default();
+            let series = contest(&mut rig, &one, &patient(), &mut |_| {});
+            // There is no look after a sample that happened to be put aside for a millisecond.
+            assert!(!rig.between.is_empty());
+            let runs = series[0].batch as usize + wakes;
+            assert!(rig.between.iter().all(|n| *n == runs), "{threads} threads: {:?}, {runs}", rig.between);
+        }
+    }
+
+    /// The second kernel takes ten times as long as the first, which is long.
+    struct Long([usize; 2]);
+    impl Rig for Long {
+        fn run(&mut self, v: Variant) -> Result<Ran, KernelError> {
+            self.0[usize::from(v.kernel)] += 1;
+            std::thread::sleep(Duration::from_millis([3, 30][usize::from(v.kernel)]));
+            Ok(Ran::Clean)
+        }
+        fn check(&mut self, _: Variant) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_long_run_that_is_clearly_behind_is_run_once_where_once_is_enough() {
+        let both = [0, 1].map(|kernel| Variant { kernel, params: Params::SERIAL });
+        for (least_long, runs) in [(1, 1), (2, 3)] {
+            let mut rig = Long([0; 2]);
+            let how = Contest { rounds: 3, least: 3, least_long, ..patient() };
+            let series = contest(&mut rig, &both, &how, &mut |_| {});
+            assert_eq!((series[0].samples.len(), series[1].samples.len()), (3, least_long));
+            assert_eq!(rig.0[1], runs, "one to warm up, where it is timed at all");
+        }
     }
 
     #[test]

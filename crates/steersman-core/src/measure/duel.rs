@@ -1,7 +1,7 @@
 //! Two variants beside each other.
 
 use super::Series;
-use super::series::median;
+use super::series::{Turn, median};
 
 /// Both variants' times of one round, seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +24,7 @@ const SETTLED: usize = 6;
 impl Duel {
     /// The rounds of one contest in which both were timed.
     pub fn of(a: &Series, b: &Series) -> Duel {
-        let beside = |t: &super::Turn| {
+        let beside = |t: &Turn| {
             let other = b.turns.iter().find(|o| o.round == t.round)?;
             Some(Pair { times: [t.seconds, other.seconds], clean: t.clean && other.clean })
         };
@@ -49,7 +49,6 @@ impl Duel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Turn;
     use super::*;
     use crate::cost::Variant;
     use crate::kernel::Params;

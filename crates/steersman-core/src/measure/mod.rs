@@ -10,7 +10,7 @@ mod series;
 pub(crate) use contest::UNMOVED;
 pub use contest::{Contest, contest};
 pub use duel::Duel;
-pub use series::{Series, Turn};
+pub use series::Series;
 
 use crate::cost::Variant;
 use crate::kernel::{KernelError, Ran};

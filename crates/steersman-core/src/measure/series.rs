@@ -2,14 +2,11 @@
 
 use crate::cost::Variant;
 
-/// One sample.
+/// One sample: the round it was taken in, seconds a run, and whether it was undisturbed.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn {
-    /// The round it was taken in.
+pub(super) struct Turn {
     pub round: usize,
-    /// Seconds a run.
     pub seconds: f64,
-    /// Whether it was undisturbed.
     pub clean: bool,
 }
 
@@ -23,8 +20,8 @@ pub struct Series {
     /// Samples of batches that did not run under the conditions their parameters name: no measurement to
     /// learn from, but the only word there is when all were like that.
     pub disturbed: Vec<f64>,
-    /// All of both, with the round each is of.
-    pub turns: Vec<Turn>,
+    /// All of one contest, with the round each is of.
+    pub(super) turns: Vec<Turn>,
     /// Runs in each batch.
     pub batch: u32,
     /// Why it was given up, if it was.

@@ -76,7 +76,9 @@ mod tests {
 
     fn series(kernel: u16, threads: usize, seconds: f64) -> Series {
         let variant = Variant { kernel, params: Params::threads(threads) };
-        Series { samples: vec![seconds; 3], batch: 1, ..Series::new(variant) }
+        let mut s = Series::new(variant);
+        s.samples = vec![seconds; 3];
+        s
     }
 
     #[test]

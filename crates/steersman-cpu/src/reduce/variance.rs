@@ -122,6 +122,7 @@ impl<T: Float> Columns for Variance<T> {
     type In = T;
     type Cell = Spread;
     type Out = T;
+    // Whole vectors of f64, which spreads are made of, at every level.
     const TOGETHER: Option<usize> = Some(8);
 
     #[inline(always)]

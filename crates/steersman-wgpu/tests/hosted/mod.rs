@@ -39,6 +39,12 @@ pub fn gpu() -> Option<Arc<Gpu>> {
     GPU.clone()
 }
 
+/// Whether it may flush what is below the normal numbers also as operand and on the way. An H200 does; software has the CPU's
+/// own arithmetic, and no such excuse.
+pub fn flushes_anywhere() -> bool {
+    gpu().is_some_and(|gpu| !gpu.software())
+}
+
 /// A context of the CPU, for its reference kernels.
 pub fn cpu() -> Context {
     Context { device: DeviceId(0), team: Arc::new(Team::new(1)), host: Arc::new(Host::detect()) }

@@ -14,8 +14,10 @@ pub struct UnderTest {
     pub kernels: &'static Kernels,
     /// Units in the last place that a result may be off.
     pub ulps: fn(&Workload) -> f64,
-    /// Whether what is below the normal numbers of f32 may be flushed: an error of the smallest of those is none.
+    /// Whether f32 below the normal numbers may be flushed: an error of the smallest of those is none.
     pub flushes: bool,
+    /// Whether that may be also of operands, and of the f32 in between of bf16, which has the same normal numbers.
+    pub flushes_anywhere: fn() -> bool,
     /// Lengths at which every op is tried.
     pub lengths: &'static [usize],
     /// Whether the pair of this index is among those tried at every length.
@@ -33,15 +35,19 @@ pub struct UnderTest {
 fn agree(w: &Workload, data: &[Memory], in_place: bool) -> Result<(), String> {
     let Some(kernels) = &**UNDER_TEST.kernels else { return Ok(()) };
     let least = f64::from(f32::MIN_POSITIVE);
+    let anywhere = (UNDER_TEST.flushes_anywhere)();
     let smallest = match w.output().dtype {
-        DType::F32 | DType::BF16 if UNDER_TEST.flushes => least / f64::from(f32::EPSILON),
+        DType::F32 if UNDER_TEST.flushes => least / f64::from(f32::EPSILON),
+        DType::BF16 if anywhere => least / f64::from(f32::EPSILON),
         _ => 0.0,
     };
     let terms = |i: usize| {
         let x = |k: usize| value(w.dtype(), data[k].element(&w.inputs()[k], i)).abs();
         // One that is flushed before it is multiplied may make anything: a number that is not one of an infinity.
-        let narrow = UNDER_TEST.flushes && w.dtype() == DType::BF16;
-        if narrow && (0..data.len()).any(|k| (f64::MIN_POSITIVE..least).contains(&x(k))) {
+        if anywhere
+            && w.dtype() == DType::BF16
+            && (0..data.len()).any(|k| (f64::MIN_POSITIVE..least).contains(&x(k)))
+        {
             return f64::INFINITY;
         }
         smallest + if w.op() == Op::Ternary(TernaryOp::Fma) { x(0) * x(1) + x(2) } else { 0.0 }
