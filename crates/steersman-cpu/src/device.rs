@@ -102,7 +102,8 @@ fn machine(host: &Host, p: &Probes) -> Machine {
             stream: by_threads(|b| b.triad),
         }
     };
-    let bytes = |l: u8| host.cache(l).map(|c| c.bytes);
+    let last = host.caches.last().map(|c| c.level);
+    let bytes = |l: u8| p.reach.filter(|_| Some(l) == last).or(host.cache(l).map(|c| c.bytes));
     Machine {
         levels: vec![
             level("L1", Store::Cache(1), bytes(1), true),

@@ -136,7 +136,7 @@ fn reductions(all: &mut Vec<Wanted>, quick: bool) {
                         let axes = Axes::from_list(axes).unwrap_or_default();
                         push(
                             all,
-                            if everyday { 2.5 } else { RARE },
+                            if everyday { 2.5 } else { 0.3 },
                             Op::Reduce { kind, axes },
                             dtype,
                             &[&[rows, cols]],

@@ -12,8 +12,12 @@ use steersman_core::{DType, DeviceId, Engine, Layout, Op, OpClass, Params, Remem
 /// Marks the pool of a class among cells.
 const POOL: &str = "*";
 
-const LAYOUTS: [(Layout, &str); 3] =
-    [(Layout::Contiguous, "contiguous"), (Layout::Broadcast, "broadcast"), (Layout::Strided, "strided")];
+const LAYOUTS: [(Layout, &str); 4] = [
+    (Layout::Contiguous, "contiguous"),
+    (Layout::Broadcast, "broadcast"),
+    (Layout::PerRow, "perrow"),
+    (Layout::Strided, "strided"),
+];
 const CLASSES: [(OpClass, &str); 9] = [
     (OpClass::Unary, "unary"),
     (OpClass::Binary, "binary"),

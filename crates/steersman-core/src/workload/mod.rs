@@ -51,8 +51,10 @@ pub struct Workload {
 pub enum Layout {
     /// Every operand contiguous and of the output's shape.
     Contiguous,
-    /// Some operand repeats along a dimension.
+    /// Some operand repeats from row to row.
     Broadcast,
+    /// Some operand repeats along rows: one value serves a whole one, or all of them.
+    PerRow,
     /// Some operand has gaps or another order.
     Strided,
 }
@@ -286,8 +288,13 @@ impl Workload {
         let mut layout = Layout::Contiguous;
         for o in self.inputs.iter().chain(self.outputs()) {
             if !o.is_contiguous() {
-                let repeats = o.dims.iter().zip(&o.strides).any(|(&d, &s)| d > 1 && s == 0);
-                layout = layout.max(if repeats { Layout::Broadcast } else { Layout::Strided });
+                let mut repeats =
+                    o.dims.iter().zip(&o.strides).rev().filter(|(d, _)| **d > 1).map(|(_, s)| *s == 0);
+                layout = layout.max(match (repeats.next(), repeats.any(|r| r)) {
+                    (Some(true), _) => Layout::PerRow,
+                    (_, true) => Layout::Broadcast,
+                    _ => Layout::Strided,
+                });
             }
         }
         layout

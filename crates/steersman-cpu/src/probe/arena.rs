@@ -69,6 +69,33 @@ impl Arena {
     }
 }
 
+/// Whether data can be put out of all caches here.
+pub(super) const FLUSHES: bool = cfg!(target_arch = "x86_64");
+
+/// Puts memory out of all caches, where that can be done.
+pub(super) fn flush(memory: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::{asm, x86_64 as x86};
+        // Line after line it takes 130 ns each; many at once, a tenth of that.
+        let (many, opt) = (x86::__cpuid(0).eax >= 7, 1 << 23);
+        let many = many && x86::__cpuid_count(7, 0).ebx & opt != 0;
+        for line in memory.chunks(64 / size_of::<f32>()).map(|line| line.as_ptr().cast::<u8>()) {
+            // SAFETY: the line is memory of ours, nothing in it changes, and the processor has the instruction.
+            unsafe {
+                match many {
+                    true => asm!("clflushopt [{0}]", in(reg) line, options(nostack, preserves_flags)),
+                    false => x86::_mm_clflush(line),
+                }
+            }
+        }
+        // SAFETY: part of every x86-64.
+        unsafe { x86::_mm_mfence() };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = memory;
+}
+
 /// A huge page.
 const STEP: usize = 2 << 20;
 const ZERO: MaybeUninit<u8> = MaybeUninit::new(0);

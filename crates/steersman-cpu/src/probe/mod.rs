@@ -47,6 +47,8 @@ pub struct Probes {
     pub peaks: Vec<Peak>,
     /// How quickly data flows, for each place it can be in and several numbers of threads.
     pub bandwidths: Vec<Bandwidth>,
+    /// Bytes of the last cache that one thread really has.
+    pub reach: Option<usize>,
     /// Bytes a second when fresh memory is written for the first time.
     pub first_touch: Option<f64>,
     /// What it costs to give work to a worker; absent if there are no workers.
@@ -86,7 +88,7 @@ pub fn run(host: &Host, team: &Team, budget: Duration, progress: &mut dyn FnMut(
     if let Some((mut arena, rate)) = memory {
         probes.first_touch = Some(rate);
         progress("bandwidth", 0.45);
-        probes.bandwidths = bandwidth::measure(host, team, &mut arena, budget.mul_f64(0.55));
+        (probes.bandwidths, probes.reach) = bandwidth::measure(host, team, &mut arena, budget.mul_f64(0.50));
     }
     probes.took = started.elapsed().as_secs_f64();
     progress("done", 1.0);
@@ -125,6 +127,7 @@ mod tests {
                 assert!(found.bytes_per_thread < cache.bytes);
             }
         }
+        assert!(probes.reach.is_none_or(|bytes| bytes <= host.caches.last().expect("it has one").bytes));
         assert!(probes.first_touch.is_some_and(|rate| rate > 0.0));
         assert!(probes.clock.is_some_and(|seconds| seconds > 0.0));
     }
