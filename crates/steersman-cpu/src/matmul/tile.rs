@@ -61,6 +61,22 @@ fn fetch<T>(p: *const T) {
     let _no_stable_hint = p;
 }
 
+/// The same pointer, of which the optimiser knows nothing: it would derive all rows from the first again, one after the
+/// other, and wait for each. (67×172×16 f32 took 3.8 µs on a Xeon that way, 2.4 with a pointer for every four rows.)
+#[inline(always)]
+#[allow(clippy::pointers_in_nomem_asm_block, reason = "nothing is done with what it points to")]
+fn apart<T>(p: *const T) -> *const T {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    {
+        let mut p = p;
+        // SAFETY: no instruction at all.
+        unsafe { std::arch::asm!("/* {0} */", inout(reg) p, options(pure, nomem, nostack, preserves_flags)) };
+        p
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    std::hint::black_box(p)
+}
+
 /// Computes one tile of exactly `MR` rows and `NV` vectors. `UNIT`: `a_rs` is 1. `MASKED`: the last
 /// vector has only `tail` lanes. `AHEAD`: fetch the columns of `b` that follow this tile's.
 ///
@@ -89,7 +105,12 @@ pub(super) unsafe fn tile<
                 });
             });
         }
-        let (mut a, mut b) = (t.a, t.b);
+        let mut b = t.b;
+        // Rows of `a` four by four.
+        let mut a: [*const V::T; 4] =
+            std::array::from_fn(
+                |i| if UNIT { t.a } else { apart(t.a.wrapping_offset(4 * i as isize * a_rs)) },
+            );
         for _ in 0..t.k {
             let mut row = [V::zero(); NV];
             unroll!(J < NV, 4, {
@@ -100,7 +121,7 @@ pub(super) unsafe fn tile<
                 };
             });
             unroll!(I < MR, 16, {
-                let x = if UNIT { *a.add(I) } else { *a.offset(I as isize * a_rs) };
+                let x = if UNIT { *a[0].add(I) } else { *a[I / 4].offset((I % 4) as isize * a_rs) };
                 let x = V::splat(x);
                 unroll!(J < NV, 4, { acc[I][J] = x.fma(row[J], acc[I][J]) });
             });
@@ -108,7 +129,7 @@ pub(super) unsafe fn tile<
                 unroll!(J < NV, 4, { fetch(b.wrapping_add((NV + J) * V::LANES)) });
             }
             b = b.wrapping_offset(b_rs);
-            a = a.wrapping_offset(a_cs);
+            unroll!(I < if UNIT { 1 } else { MR.div_ceil(4) }, 4, { a[I] = a[I].wrapping_offset(a_cs) });
         }
         let mut c = t.c;
         unroll!(I < MR, 16, {

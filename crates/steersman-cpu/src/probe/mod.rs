@@ -34,7 +34,7 @@ use crate::isa::Level;
 use crate::threads::Team;
 
 pub use bandwidth::{Bandwidth, Store};
-pub use fma::Peak;
+pub use fma::{Peak, halves_pay};
 pub use handoff::Handoff;
 
 /// How long a run takes unless told otherwise; a run stays within 1.3 times its budget.
