@@ -113,8 +113,12 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
             for rows in [1, 3, 11, 41, 170, 400, 1000, 2601] {
                 for cols in [1, 2, 3, 5, 9, 14, 19, 26, 45, 77, 150, 300, 1300] {
                     push(all, 12.0, Op::Binary(BinaryOp::Add), dtype, &[&[rows, cols], &[cols]]);
-                    push(all, 0.5, Op::Binary(BinaryOp::Mul), dtype, &[&[rows, cols], &[rows, 1]]);
+                    push(all, 2.0, Op::Binary(BinaryOp::Mul), dtype, &[&[rows, cols], &[rows, 1]]);
                 }
+            }
+            // One value for all.
+            for n in SIZES.into_iter().step_by(2) {
+                push(all, 3.0, Op::Binary(BinaryOp::Mul), dtype, &[&[n], &[1]]);
             }
         }
     }
@@ -136,7 +140,7 @@ fn reductions(all: &mut Vec<Wanted>, quick: bool) {
                         let axes = Axes::from_list(axes).unwrap_or_default();
                         push(
                             all,
-                            if everyday { 2.5 } else { 0.3 },
+                            if everyday { 2.5 } else { 1.0 },
                             Op::Reduce { kind, axes },
                             dtype,
                             &[&[rows, cols]],
@@ -217,6 +221,9 @@ fn transposes(all: &mut Vec<Wanted>, quick: bool) {
         }
         // Rows of whole cache lines, which can be written past the caches: none of the edges above is such.
         for (rows, cols) in [(800, 1600), (1600, 1600), (3200, 2400)] {
+            if rows * cols * dtype.size() > FAR {
+                continue;
+            }
             push(all, 40.0, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);
         }
         for &n in SIZES.iter().step_by(if quick { 4 } else { 2 }) {

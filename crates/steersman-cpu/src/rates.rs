@@ -1,7 +1,8 @@
 //! Seconds per element of each op in each kernel, with operands in the nearest cache: the one number that
-//! tells ops of a kernel apart. Everything else they share.
+//! tells ops of a kernel apart. Everything else they share, but for what a row takes that is reduced.
 
 use crate::device::Cpu;
+use crate::reduce::{ROW, SHORT, SHORT_CALL};
 use crate::rig::CpuRig;
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,38 +38,97 @@ pub fn probe(
             return;
         }
         for &dtype in dtypes {
-            one(cpu, engine, machine, op, dtype);
+            match op {
+                Op::Reduce { kind, .. } => reduction(cpu, engine, machine, kind, dtype),
+                _ => elementwise(cpu, engine, machine, op, dtype),
+            }
         }
     }
 }
 
-fn workload(op: Op, dtype: DType, n: usize) -> Option<Workload> {
-    let operand = |d| Operand::new(d, &[n]).ok();
+/// A workload of this op on operands of one shape, laid out.
+fn laid_out(cpu: &Cpu, engine: &Arc<Engine>, op: Op, dtype: DType, shape: &[usize]) -> Option<CpuRig> {
+    let operand = |d| Operand::new(d, shape).ok();
     let mut operands = vec![operand(dtype)?; op.arity()];
     if op == Op::Ternary(TernaryOp::Where) {
         operands[0] = operand(DType::Bool)?;
     }
-    Some(Workload::new(op, operands).ok()?.with_numerics(NumericClass::Relaxed))
+    let w = Workload::new(op, operands).ok()?.with_numerics(NumericClass::Relaxed);
+    CpuRig::new(cpu, engine, &w).ok()
 }
 
-fn one(cpu: &Cpu, engine: &Arc<Engine>, machine: &mut Machine, op: Op, dtype: DType) {
-    let (Some(few), Some(many)) = (workload(op, dtype, FEW), workload(op, dtype, MANY)) else { return };
-    let (Ok(mut small), Ok(mut large)) = (CpuRig::new(cpu, engine, &few), CpuRig::new(cpu, engine, &many))
-    else {
-        return;
-    };
-    for (index, kernel) in engine.registry().about(op) {
-        let here = engine.place_of(index) == Some(Place::Host);
-        if !here || kernel.supports(&few).is_err() || kernel.supports(&many).is_err() {
-            continue;
-        }
-        let v = Variant { kernel: index, params: Params::SERIAL };
-        if let (Some(a), Some(b)) = (quickest(&mut small, v), quickest(&mut large, v)) {
-            let rate = ((b - a) / (MANY - FEW) as f64).max(b / MANY as f64 * 0.2);
-            machine.rates.insert(Machine::rate_key(kernel.name(), op, dtype), rate);
+/// Every kernel of the host that takes both, by name.
+fn serial(engine: &Engine, rigs: [&CpuRig; 2]) -> Vec<(Variant, String)> {
+    let [a, b] = rigs.map(CpuRig::workload);
+    let here = |index: u16| engine.place_of(index) == Some(Place::Host);
+    let all = engine.registry().about(a.op());
+    let takes = all.filter(|(i, k)| here(*i) && k.supports(a).is_ok() && k.supports(b).is_ok());
+    takes.map(|(kernel, k)| (Variant { kernel, params: Params::SERIAL }, k.name().to_string())).collect()
+}
+
+/// Seconds per element, from the times of few and many.
+fn slope(few: f64, many: f64, more: usize, all: usize) -> f64 {
+    ((many - few) / more as f64).max(many / all as f64 * 0.2)
+}
+
+fn elementwise(cpu: &Cpu, engine: &Arc<Engine>, machine: &mut Machine, op: Op, dtype: DType) {
+    let rig = |n| laid_out(cpu, engine, op, dtype, &[n]);
+    let (Some(mut few), Some(mut many)) = (rig(FEW), rig(MANY)) else { return };
+    for (v, name) in serial(engine, [&few, &many]) {
+        if let (Some(a), Some(b)) = (quickest(&mut few, v), quickest(&mut many, v)) {
+            machine.rates.insert(Machine::rate_key(&name, op, dtype), slope(a, b, MANY - FEW, MANY));
         }
     }
 }
+
+/// Rows, and elements of a row that is short and of the shortest; lines of few and of many, and their columns.
+const ROWS: usize = 64;
+const SHORT_ROW: usize = 16;
+const SHORTEST_ROWS: [usize; 2] = [2, 7];
+const LINES: [usize; 2] = [8, 64];
+const COLUMNS: usize = 32;
+
+/// Elements of one row, what a row itself takes, and elements of columns.
+fn reduction(cpu: &Cpu, engine: &Arc<Engine>, machine: &mut Machine, kind: ReduceOp, dtype: DType) {
+    let op = |axes: &[usize]| Op::Reduce { kind, axes: Axes::from_list(axes).unwrap_or_default() };
+    let rig = |shape: &[usize], axes: &[usize]| laid_out(cpu, engine, op(axes), dtype, shape);
+    let key = |name: &str, part: &str| Machine::rate_key(name, op(&[]), dtype) + part;
+    if let (Some(mut few), Some(mut many)) = (rig(&[FEW], &[]), rig(&[MANY], &[])) {
+        let mut short = rig(&[ROWS, SHORT_ROW], &[1]);
+        let mut shortest = SHORTEST_ROWS.map(|n| rig(&[ROWS, n], &[1]));
+        for (v, name) in serial(engine, [&few, &many]) {
+            let (Some(a), Some(b)) = (quickest(&mut few, v), quickest(&mut many, v)) else { continue };
+            let each = slope(a, b, MANY - FEW, MANY);
+            machine.rates.insert(key(&name, ""), each);
+            let time = |rig: &mut Option<CpuRig>| quickest(rig.as_mut()?, v);
+            let (Some(c), [Some(d), Some(e)]) = (time(&mut short), shortest.each_mut().map(time)) else {
+                continue;
+            };
+            let more = (ROWS * SHORT_ROW - FEW) as f64;
+            let row = ((c - a - more * each) / (ROWS - 1) as f64).max(LEAST_ROW);
+            let call = (a - FEW as f64 * each - row).max(0.0);
+            let [two, seven] = SHORTEST_ROWS.map(|n| n as f64);
+            let of_short = ((e - d) / ROWS as f64 / (seven - two)).max(0.0);
+            let short_row = ((d - call) / ROWS as f64 - two * of_short).max(LEAST_ROW);
+            machine.rates.insert(key(&name, ROW), row);
+            machine.rates.insert(key(&name, SHORT_CALL), short_row);
+            machine.rates.insert(key(&name, SHORT), of_short);
+        }
+    }
+    let lines = LINES.map(|n| rig(&[n, COLUMNS], &[0]));
+    if let [Some(mut few), Some(mut many)] = lines {
+        for (v, name) in serial(engine, [&few, &many]) {
+            let rate = machine.rates.contains_key(&key(&name, ""));
+            if let (false, Some(a), Some(b)) = (rate, quickest(&mut few, v), quickest(&mut many, v)) {
+                let each = slope(a, b, (LINES[1] - LINES[0]) * COLUMNS, LINES[1] * COLUMNS);
+                machine.rates.insert(key(&name, ""), each);
+            }
+        }
+    }
+}
+
+/// Seconds of a row at least: a difference of two times may come out as nothing.
+const LEAST_ROW: f64 = 0.3e-9;
 
 /// Best of three short batches.
 fn quickest(rig: &mut CpuRig, v: Variant) -> Option<f64> {

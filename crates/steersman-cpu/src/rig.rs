@@ -97,6 +97,11 @@ impl CpuRig {
         self.blocks[i].as_mut_ptr()
     }
 
+    /// What is laid out.
+    pub fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
     /// Where the first result starts.
     pub fn output(&self) -> *const u8 {
         self.nth_output(0)

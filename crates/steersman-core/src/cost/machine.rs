@@ -1,5 +1,6 @@
 //! Rates measured on one device, from which prior costs are made. What was not probed is absent.
 
+use crate::dtype::DType;
 use crate::op::Op;
 use crate::tune::Kept;
 use std::cell::Cell;
@@ -38,7 +39,8 @@ pub struct Machine {
     /// What it is like undisturbed.
     #[serde(default)]
     pub rest: Rest,
-    /// Seconds per element of an op in a kernel with operands in the nearest cache, by `kernel|op|dtype`.
+    /// Seconds per element of an op in a kernel with operands in the nearest cache, by `kernel|op|dtype`; of other parts of
+    /// its work with their name behind.
     #[serde(default)]
     pub rates: Rates,
     /// Seconds by which a kernel's first run is longer, on average: compiling.
@@ -133,15 +135,20 @@ impl Machine {
     }
 
     /// Measured seconds per element of `op` in `kernel`, if it was probed.
-    pub fn rate(&self, kernel: &str, op: Op, dtype: crate::dtype::DType) -> Option<f64> {
+    pub fn rate(&self, kernel: &str, op: Op, dtype: DType) -> Option<f64> {
+        self.part(kernel, op, dtype, "")
+    }
+
+    /// The same of another part of its work, such as `|row`: seconds per row.
+    pub fn part(&self, kernel: &str, op: Op, dtype: DType, part: &str) -> Option<f64> {
         // Built on the stack: this sits on the way of every estimate.
         let mut key = arrayish::Key::new();
-        key.push(kernel).push("|").push(op.name()).push("|").push(dtype.name());
+        key.push(kernel).push("|").push(op.name()).push("|").push(dtype.name()).push(part);
         self.rates.get(key.as_str()).copied()
     }
 
     /// The key of [`Machine::rate`].
-    pub fn rate_key(kernel: &str, op: Op, dtype: crate::dtype::DType) -> String {
+    pub fn rate_key(kernel: &str, op: Op, dtype: DType) -> String {
         format!("{kernel}|{}|{dtype}", op.name())
     }
 

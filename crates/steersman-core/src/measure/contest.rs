@@ -81,8 +81,12 @@ pub fn contest(
     series
 }
 
-/// Runs this long (seconds) work on more than any cache holds: a run before them warms nothing.
+/// Runs this long (seconds) outlast most of what disturbs them, and cost much.
 const LONG: f64 = 1e-3;
+
+/// Runs longer than this (seconds) go through more than any cache holds: a run before them warms nothing. (17 MB, which
+/// take 1 ms, are at home in the 100 MB of a Xeon; after a run that wrote past the caches `exp` took a third longer there.)
+const WARMED: f64 = 20e-3;
 
 /// How many times longer than the best such a run takes that is clearly behind.
 const CLEARLY: f64 = 1.6;
@@ -128,8 +132,9 @@ fn sample(rig: &mut dyn Rig, s: &mut Series, how: &Contest, best: Option<f64>) -
             took = run(rig, variant, n)?.0;
         }
         s.batch = n;
-    } else if s.best().is_none_or(|t| t < LONG) {
-        // Threads that slept since their last turn take a few runs to be there and on cores of their own.
+    } else if s.best().is_none_or(|t| t < WARMED) {
+        // Caches are left as its own run leaves them, not somebody's who writes past them. Threads that slept since their
+        // last turn take a few runs to be there and on cores of their own.
         for _ in 0..WAKE {
             if run(rig, variant, 1)?.1 {
                 break;

@@ -150,7 +150,6 @@ pub fn calibrate(
         }
         let Some(next) = queue.next(engine, how.enough) else { break };
         let w = next.wanted.workload.clone();
-        let begun = Instant::now();
         let left = how.budget.saturating_sub(started.elapsed());
         let done = started.elapsed().as_secs_f64() / how.budget.as_secs_f64().max(1e-9);
         if progress(Progress { done: done.min(1.0), left, workload: &w }).is_break() {
@@ -164,6 +163,8 @@ pub fn calibrate(
                 continue;
             }
         };
+        // Laying it out is no class's own time: who needs fresh memory first would pay for all.
+        let begun = Instant::now();
         let mut contenders = next.contenders(engine);
         let quiet = rig.quiet();
         if quiet {

@@ -251,10 +251,9 @@ unsafe fn narrow<V: Vector, const NV: usize, const APART: usize>(l: &Lines<V::T>
         let mut apart = APART;
         while apart > 1 {
             apart /= 2;
-            for i in 0..apart {
-                for j in 0..NV {
-                    sums[i][j] = sums[i][j].add(sums[i + apart][j]);
-                }
+            let (these, those) = sums.split_at_mut(apart);
+            for (sum, other) in these.iter_mut().flatten().zip(those.iter().flatten()) {
+                *sum = sum.add(*other);
             }
         }
         for (j, sum) in sums[0].into_iter().enumerate() {

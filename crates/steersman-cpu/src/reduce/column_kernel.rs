@@ -4,8 +4,8 @@ use super::choose::{Visit, choose};
 use super::columns::{Columns, TILE};
 use super::rows::Rows;
 use super::shape::{Inner, Loop, Shape};
-use super::vector_kernel::{Call, VectorKernel, Way, share};
-use crate::isa::{Body, Isa, Level};
+use super::vector_kernel::{Call, Cost, VectorKernel, Way, share};
+use crate::isa::{Body, Isa};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use steersman_core::cost::Terms;
@@ -22,7 +22,7 @@ impl Way for ByColumns {
     const INNER: Inner = Inner::Column;
     const OTHERWISE: &'static str = "the innermost axis is reduced over: a reduction of rows";
 
-    fn terms(prior: Terms, w: &Workload, _level: Level, threads: f64) -> Terms {
+    fn terms(prior: Terms, w: &Workload, _: &Cost<'_>, threads: f64) -> Terms {
         let outputs = w.output().elements() as f64;
         let (tiles, lines) = match Shape::of(w) {
             Some(s) => {

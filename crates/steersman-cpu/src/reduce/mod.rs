@@ -45,6 +45,7 @@ mod walk;
 mod wide;
 
 pub(crate) use erased::{CELL, CELLS, Part, Reducer};
+pub(crate) use row_kernel::{ROW, SHORT, SHORT_CALL};
 pub(crate) use scalar::ScalarKernel;
 
 use crate::context::Context;

@@ -3,8 +3,8 @@
 use super::choose::{Visit, choose};
 use super::rows::{Rows, SHORTEST, blocks_from};
 use super::shape::{Inner, Loop, Loops, Shape};
-use super::vector_kernel::{Call, VectorKernel, Way, share};
-use crate::isa::{Body, Isa, Level};
+use super::vector_kernel::{Call, Cost, VectorKernel, Way, share};
+use crate::isa::{Body, Isa};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use steersman_core::cost::Terms;
@@ -12,6 +12,11 @@ use steersman_core::{Address, Axes, KernelError, Op, Workload};
 
 /// Reduces rows, vectorised for one instruction set.
 pub(super) type RowKernel = VectorKernel<ByRows>;
+
+/// Names of what was measured of an op: seconds of a row, of one of the shortest, and of an element of such.
+pub(crate) const ROW: &str = "|row";
+pub(crate) const SHORT_CALL: &str = "|shortrow";
+pub(crate) const SHORT: &str = "|short";
 
 /// Row after row.
 pub(super) struct ByRows;
@@ -21,18 +26,19 @@ impl Way for ByRows {
     const INNER: Inner = Inner::Row;
     const OTHERWISE: &'static str = "the innermost axis is kept: a reduction of columns";
 
-    fn terms(prior: Terms, w: &Workload, level: Level, threads: f64) -> Terms {
+    fn terms(prior: Terms, w: &Workload, cost: &Cost<'_>, threads: f64) -> Terms {
         let rows = w.output().elements();
         let n = w.inputs()[0].elements() / rows.max(1);
         // Rows from this length on are folded from several blocks, which have to be joined; the shortest have a way
         // of their own, of which a row of 11 (3.9 ns) says nothing to one of 7 (1.1 ns).
-        let (blocked, short) = (n >= blocks_from(level, w.dtype().size()), n <= SHORTEST);
+        let dtype = w.inputs()[0].dtype;
+        let (blocked, short) = (n >= blocks_from(cost.level, dtype.size()), n <= SHORTEST);
+        let part = |name, otherwise| cost.machine.part(cost.kernel, w.op(), dtype, name).unwrap_or(otherwise);
         let rows = rows as f64 / threads;
-        let when = |holds: bool, seconds: f64| if holds { seconds } else { 0.0 };
         prior
-            .and(when(!short, rows * 2e-9))
-            .and(when(blocked, rows * 12e-9))
-            .and(when(short, rows * n as f64 * 0.15e-9))
+            .and(if short { 0.0 } else { rows * part(ROW, 2e-9) })
+            .and(if blocked { rows * 12e-9 } else { 0.0 })
+            .and(if short { rows * (part(SHORT_CALL, 0.0) + n as f64 * part(SHORT, 0.15e-9)) } else { 0.0 })
     }
 
     unsafe fn run(w: &Workload, call: Call<'_>) -> Result<bool, KernelError> {

@@ -23,13 +23,20 @@ pub(super) trait Way: Send + Sync + 'static {
     const OTHERWISE: &'static str;
 
     /// `prior` and what this way takes beyond it.
-    fn terms(prior: Terms, w: &Workload, level: Level, threads: f64) -> Terms;
+    fn terms(prior: Terms, w: &Workload, cost: &Cost<'_>, threads: f64) -> Terms;
 
     /// Reduces; answers whether as many threads took part as were asked.
     ///
     /// # Safety
     /// As for [`Kernel::run`]; and the call's level must be present.
     unsafe fn run(w: &Workload, call: Call<'_>) -> Result<bool, KernelError>;
+}
+
+/// Where a kernel's costs are known from.
+pub(super) struct Cost<'a> {
+    pub machine: &'a Machine,
+    pub kernel: &'a str,
+    pub level: Level,
 }
 
 /// One run of a kernel.
@@ -62,7 +69,7 @@ impl<W: Way> Kernel for VectorKernel<W> {
     }
 
     fn revision(&self) -> u32 {
-        4
+        5
     }
 
     fn device(&self) -> DeviceId {
@@ -92,7 +99,8 @@ impl<W: Way> Kernel for VectorKernel<W> {
 
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
         let prior = prior(w, p, machine, &self.name, self.level);
-        W::terms(prior, w, self.level, p.threads.max(1) as f64)
+        let cost = Cost { machine, kernel: &self.name, level: self.level };
+        W::terms(prior, w, &cost, p.threads.max(1) as f64)
     }
 
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
