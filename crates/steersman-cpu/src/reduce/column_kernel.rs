@@ -45,6 +45,9 @@ struct Job<'a> {
     shape: &'a Shape,
 }
 
+/// Bytes of rows that stay near a core.
+const NEAR: usize = 512 << 10;
+
 /// Threads that can share one tile's rows.
 const SHARERS: usize = 8;
 
@@ -74,8 +77,12 @@ impl Visit for Job<'_> {
             });
             return run.is_parallel();
         }
-        // Each thread's share of a row stays long enough for the prefetcher.
-        if n * size_of::<<J as Columns>::In>() >= threads * 2048 || threads > SHARERS || n > TILE {
+        // Each thread's share of a row stays long enough for the prefetcher, which what is near can do without. (Otherwise
+        // threads share the rows of every column, and one of them joins what they have: 172×384 f32 took 5.1 µs so on two
+        // threads of a Xeon, 3.3 with columns shared out, 3.5 on one.)
+        let row = n * size_of::<<J as Columns>::In>();
+        let long = if row * shape.reduced.count() <= NEAR { 256 } else { 2048 };
+        if row >= threads * long || threads > SHARERS || n > TILE {
             let run = team.run(threads, &|part| {
                 level.dispatch(Band { columns: share(n, threads, part), ..all.clone() })
             });
