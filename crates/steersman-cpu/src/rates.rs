@@ -145,3 +145,28 @@ fn quickest(rig: &mut CpuRig, v: Variant) -> Option<f64> {
     }
     Some(best)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reduction_has_rates_of_elements_rows_and_columns() {
+        let cpu = Cpu::new(Some(1), 1 << 20);
+        let engine = Arc::new(Engine::new(Default::default()));
+        let device = engine.add_device(cpu.device());
+        cpu.kernels(device, None).into_iter().for_each(|k| drop(engine.register(k)));
+        let mut machine = Machine::default();
+        reduction(&cpu, &engine, &mut machine, ReduceOp::Var, DType::F32);
+        let op = Op::Reduce { kind: ReduceOp::Var, axes: Axes::NONE };
+        let best = crate::isa::Level::best().name();
+        let (rows, columns) = (format!("cpu/reduce-rows-{best}"), format!("cpu/reduce-columns-{best}"));
+        for kernel in [&rows, &columns] {
+            assert!(machine.rate(kernel, op, DType::F32).is_some_and(|rate| rate > 0.0), "{kernel}");
+        }
+        for part in [ROW, SHORT_CALL] {
+            assert!(machine.part(&rows, op, DType::F32, part).is_some_and(|row| row >= LEAST_ROW), "{part}");
+        }
+        assert_eq!(machine.part(&columns, op, DType::F32, ROW), None);
+    }
+}

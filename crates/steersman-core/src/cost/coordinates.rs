@@ -39,8 +39,29 @@ pub fn coordinates(w: &Workload) -> Coordinates {
             [ln(w.output().elements()), 0.0, 0.0]
         }
         OpClass::Unary | OpClass::Binary | OpClass::Ternary => {
-            let last = w.output().dims.last().copied().unwrap_or(1);
-            [ln(w.output().elements()), ln(last), 0.0]
+            [ln(w.output().elements()), ln(w.output().row()), 0.0]
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_repeat_are_told_from_values_that_do() {
+        let layout = |text: &str| text.parse::<Workload>().unwrap().layout();
+        assert_eq!(layout("add f32 9x4 9x4"), Layout::Contiguous);
+        assert_eq!(layout("add f32 9x4 4"), Layout::Broadcast);
+        assert_eq!(layout("add f32 5x9x4 9x4"), Layout::Broadcast);
+        assert_eq!(layout("add f32 9x4 9x1"), Layout::PerRow);
+        assert_eq!(layout("add f32 9 1"), Layout::PerRow);
+    }
+
+    #[test]
+    fn dimensions_of_one_are_no_rows() {
+        let at = |text: &str| coordinates(&text.parse().unwrap());
+        assert_eq!(at("add f32 2862x1 1"), at("add f32 2862 1"));
+        assert_ne!(at("add f32 53x54 54"), at("add f32 54x53 53"));
     }
 }

@@ -310,6 +310,7 @@ mod tests {
             let series = contest(&mut rig, &both, &how, &mut |_| {});
             assert_eq!((series[0].samples.len(), series[1].samples.len()), (3, least_long));
             assert_eq!(rig.0[1], runs, "one to warm up, where it is timed at all");
+            assert_eq!(rig.0[0], 6, "one before each sample of what a cache may hold");
         }
     }
 

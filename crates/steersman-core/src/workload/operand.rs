@@ -95,6 +95,11 @@ impl Operand {
         self.dims.len()
     }
 
+    /// Elements of a row: of the innermost dimension that has more than one.
+    pub fn row(&self) -> usize {
+        self.dims.iter().copied().rfind(|d| *d > 1).unwrap_or(1)
+    }
+
     /// Whether elements lie one after another in row-major order.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
