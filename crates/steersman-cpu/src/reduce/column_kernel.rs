@@ -4,7 +4,7 @@ use super::choose::{Visit, choose};
 use super::columns::{Columns, TILE};
 use super::rows::Rows;
 use super::shape::{Inner, Loop, Shape};
-use super::vector_kernel::{Call, Cost, VectorKernel, Way, share};
+use super::vector_kernel::{Call, Cost, VectorKernel, Way, share, share_lines};
 use crate::isa::{Body, Isa};
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -84,7 +84,7 @@ impl Visit for Job<'_> {
         let long = if row * shape.reduced.count() <= NEAR { 256 } else { 2048 };
         if row >= threads * long || threads > SHARERS || n > TILE {
             let run = team.run(threads, &|part| {
-                level.dispatch(Band { columns: share(n, threads, part), ..all.clone() })
+                level.dispatch(Band { columns: share_lines(n, threads, part), ..all.clone() })
             });
             return run.is_parallel();
         }

@@ -3,7 +3,7 @@
 use super::choose::{Visit, choose};
 use super::rows::{Rows, SHORTEST, blocks_from};
 use super::shape::{Inner, Loop, Loops, Shape};
-use super::vector_kernel::{Call, Cost, VectorKernel, Way, share};
+use super::vector_kernel::{Call, Cost, VectorKernel, Way, share, share_lines};
 use crate::isa::{Body, Isa};
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -145,7 +145,7 @@ impl Visit for Job<'_> {
         let slots = Slots(parts.as_mut_ptr());
         let outcome = team.run(threads, &|part| {
             let sink = Sink::Parts { slots: slots.first(), part, parts: threads };
-            run(Band { columns: share(n, threads, part), sink, ..some.clone() });
+            run(Band { columns: share_lines(n, threads, part), sink, ..some.clone() });
         });
         for row in 0..rows {
             let mut all = job.start();
