@@ -113,6 +113,16 @@ fn run(rig: &mut dyn Rig, variant: Variant, n: u32) -> Result<(f64, bool), Strin
     Ok((started.elapsed().as_secs_f64(), clean))
 }
 
+/// Runs until all threads take part, but not for ever.
+fn wake(rig: &mut dyn Rig, variant: Variant) -> Result<(), String> {
+    for _ in 0..WAKE {
+        if run(rig, variant, 1)?.1 {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// One sample: a run to warm up, then a timed batch.
 fn sample(rig: &mut dyn Rig, s: &mut Series, how: &Contest, best: Option<f64>) -> Result<(f64, Ran), String> {
     let (variant, threads) = (s.variant, usize::from(s.variant.params.threads));
@@ -135,18 +145,14 @@ fn sample(rig: &mut dyn Rig, s: &mut Series, how: &Contest, best: Option<f64>) -
     } else if s.best().is_none_or(|t| t < WARMED) {
         // Caches are left as its own run leaves them, not somebody's who writes past them. Threads that slept since their
         // last turn take a few runs to be there and on cores of their own.
-        for _ in 0..WAKE {
-            if run(rig, variant, 1)?.1 {
-                break;
-            }
-        }
+        wake(rig, variant)?;
     }
     let mut best = (f64::INFINITY, false);
     for _ in 0..TRIES {
         let began_whole = rig.whole(threads, how.wait);
-        // Of many threads most have fallen asleep meanwhile.
+        // Of many threads most have fallen asleep meanwhile, and come one after the other.
         if threads > LOOKED_AT {
-            run(rig, variant, 1)?;
+            wake(rig, variant)?;
         }
         let (took, together) = run(rig, variant, s.batch)?;
         // What lasts longer than such spells has its share of them however often it is taken.
