@@ -85,7 +85,7 @@ pub fn contest(
 const LONG: f64 = 1e-3;
 
 /// Runs longer than this (seconds) go through more than any cache holds: a run before them warms nothing. (17 MB, which
-/// take 1 ms, are at home in the 100 MB of a Xeon; after a run that wrote past the caches `exp` took a third longer there.)
+/// take 1 ms, are at home in the 100 MB of a Xeon, unless somebody who writes past the caches ran before.)
 const WARMED: f64 = 20e-3;
 
 /// How many times longer than the best such a run takes that is clearly behind.
@@ -292,6 +292,40 @@ mod tests {
             let runs = series[0].batch as usize + wakes;
             assert!(rig.between.iter().all(|n| *n == runs), "{threads} threads: {:?}, {runs}", rig.between);
         }
+    }
+
+    /// Threads that come one after the other: all are there from so many runs on.
+    struct Late {
+        runs: usize,
+        all_from: usize,
+    }
+    impl Rig for Late {
+        fn run(&mut self, _: Variant) -> Result<Ran, KernelError> {
+            self.runs += 1;
+            Ok(if self.runs > self.all_from { Ran::Clean } else { Ran::Disturbed })
+        }
+        fn check(&mut self, _: Variant) -> Result<(), String> {
+            Ok(())
+        }
+        fn whole(&mut self, _: usize, longest: Duration) -> bool {
+            // They fall asleep while two are looked at before a sample.
+            if !longest.is_zero() {
+                self.runs = 0;
+            }
+            true
+        }
+    }
+
+    #[test]
+    fn many_threads_are_run_until_all_are_awake_but_not_for_ever() {
+        let samples = |threads, all_from| {
+            let one = [Variant { kernel: 0, params: Params::threads(threads) }];
+            let how = Contest { rounds: 1, least: 1, ..patient() };
+            contest(&mut Late { runs: 0, all_from }, &one, &how, &mut |_| {})[0].samples.len()
+        };
+        assert_eq!(samples(16, 5), 1, "they come within a few runs");
+        assert_eq!(samples(2, 5), 0, "two are kept awake by the looks: who then is not there is disturbed");
+        assert_eq!(samples(16, usize::MAX), 0, "they never come");
     }
 
     /// The second kernel takes ten times as long as the first, which is long.

@@ -162,6 +162,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_put_out_of_the_caches_is_not_lost() {
+        // No whole number of lines, and an odd beginning.
+        let memory: Vec<f32> = (0..1003).map(|i| i as f32).collect();
+        flush(&memory[1..]);
+        flush(&[]);
+        assert!(memory.iter().enumerate().all(|(i, x)| *x == i as f32));
+    }
+
+    #[test]
     fn touching_stops_when_its_time_is_over() {
         let mut memory = vec![MaybeUninit::new(1u8); 1000];
         assert_eq!(touch_in_steps(&mut memory, Duration::ZERO, |_| (), 300), 300);
