@@ -190,7 +190,7 @@ impl Calibrator {
             let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
             let mut machine = self.cpu.probe(slice, &mut |_, _| {});
             self.engine.set_machine(self.device, machine.clone());
-            let mut go_on = |_: f64| tell("timing each op in the nearest cache".into(), &mut broken);
+            let mut go_on = || tell("timing each op in the nearest cache".into(), &mut broken);
             rates::probe(&self.cpu, &self.engine, &mut machine, how.quick, &mut go_on);
             self.engine.set_machine(self.device, machine);
             self.probed.store(true, Ordering::Release);
