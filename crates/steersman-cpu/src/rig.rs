@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use steersman_core::measure::Rig;
 use steersman_core::{
-    Address, DType, Engine, Io, KernelError, NumericClass, Operand, Place, Ran, Variant, Workload,
-    rounded_to_odd,
+    Address, DType, Engine, Io, KernelError, NumericClass, Op, Operand, Place, Ran, ReduceOp, Variant,
+    Workload, rounded_to_odd,
 };
 
 /// One workload with operands full of numbers.
@@ -54,10 +54,11 @@ impl CpuRig {
     /// Lays `w` out. Operands take memory from the CPU's pool, so that laying out the next is cheap.
     pub fn new(cpu: &Cpu, engine: &Arc<Engine>, w: &Workload) -> Result<CpuRig, String> {
         let (mut blocks, mut inputs) = (Vec::new(), Vec::new());
+        let multiplied = matches!(w.op(), Op::Reduce { kind: ReduceOp::Prod, .. });
         for (i, o) in w.inputs().iter().enumerate() {
             let (bytes, first) = span(o);
             let mut block = take(cpu, bytes)?;
-            fill(&mut block, o.dtype, i as u64 + 1);
+            fill(&mut block, o.dtype, i as u64 + 1, multiplied);
             inputs.push(Address::host(block.as_ptr().wrapping_add(first)));
             blocks.push(block);
         }
@@ -262,8 +263,10 @@ fn read(p: *const u8, dtype: DType, i: usize) -> f64 {
 }
 
 /// Fills a block with ordinary numbers between 0.1 and 0.9 (every function is defined there), small integers
-/// or truth values: a page of them again and again, since only their being ordinary matters.
-fn fill(block: &mut Block, dtype: DType, seed: u64) {
+/// or truth values: a page of them again and again, since only their being ordinary matters. `multiplied`: and all close to
+/// 1 or -1, since the product of a hundred others is none that a core multiplies at its usual speed, and that of a thousand
+/// 0; signs show whether one is missing.
+fn fill(block: &mut Block, dtype: DType, seed: u64, multiplied: bool) {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut unit = || {
         state ^= state << 13;
@@ -275,7 +278,10 @@ fn fill(block: &mut Block, dtype: DType, seed: u64) {
     let elements = (4096 / dtype.size()).min(block.len().div_ceil(dtype.size())).max(1);
     let mut page: Vec<u8> = Vec::with_capacity(elements * dtype.size());
     for _ in 0..elements {
-        let x = unit();
+        let x = match unit() {
+            x if multiplied => (1.0 + (x - 0.5) / 8192.0).copysign(x - 0.5),
+            x => x,
+        };
         match dtype {
             DType::F32 => page.extend((x as f32).to_ne_bytes()),
             DType::F64 => page.extend(x.to_ne_bytes()),

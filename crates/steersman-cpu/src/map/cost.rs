@@ -14,8 +14,7 @@ const GATHERED: f64 = 0.8e-9;
 const RUN: f64 = 1.5e-9;
 
 /// Of the time that operands take which are read and written past the caches, the part in which elements are computed for
-/// nothing. (On a Xeon, 2.1 million f32 on two threads: `add` 364 µs, `div` 388, which computes for 227; `relu` 273, `exp`
-/// 436, which computes for 294, `tanh` 609 for 430.)
+/// nothing. (On a Xeon, 2.1 million f32 on two threads: `add` 364 µs, `div` 388, which computes for 227.)
 const HIDDEN: f64 = 0.5;
 
 /// Elements of the innermost dimension that has more than one.
@@ -42,8 +41,7 @@ pub fn flops(op: Op) -> f64 {
 
 /// A call, then elements by memory level (L1, L2, L3, main), then strided elements, then runs of elements. A kernel that
 /// writes past the caches computes a burst and writes it then: what of its computing does not fit beside the moving it
-/// counts apart, last. (On a Xeon a `relu` of 3.8 million f32 takes 505 µs that way and a `sigmoid` 1090; through the
-/// caches, which take results while the next are computed, 550 and 740.)
+/// counts apart, last.
 pub fn terms(w: &Workload, threads: usize, machine: &Machine, rate: Rate<'_>) -> Terms {
     let n = w.output().elements() as f64;
     let dtype = w.dtype();

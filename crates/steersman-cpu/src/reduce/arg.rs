@@ -116,7 +116,7 @@ where
         if let Some((from, len)) = best {
             // SAFETY: as above.
             let block = unsafe { std::slice::from_raw_parts(x.add(from), len) };
-            part.at = (at + from + first(block, part.key)) as u64;
+            part.at = (at + from + first::<I, T>(block, part.key)) as u64;
         }
         part
     }
@@ -132,10 +132,23 @@ where
     }
 }
 
+/// Elements that are looked through to the end rather than until it is found, where a vector compares many: how soon that
+/// is cannot be foretold, and being wrong costs more. (On a Xeon 645 rows of 153 f32 took 47 µs with a way out and 26
+/// without, 300 of 50 15.6 and 7.1, 300 of 60 f64 20.4 and 10.5, 300 of 30 f32 10.0 and 11.3; with half as many lanes all
+/// were a loss.)
+const THROUGH: std::ops::RangeInclusive<usize> = 48..=512;
+
 /// The first place of `key`, which is there.
 #[inline(always)]
-fn first<T: Ordered>(block: &[T], key: T::Key) -> usize {
+fn first<I: Isa, T: Ordered>(block: &[T], key: T::Key) -> usize {
     let hit = |x: &T| (x.key() == key) | (is_nan(x.key()) & is_nan(key));
+    if I::VECTOR_BYTES >= 64 && THROUGH.contains(&block.len()) {
+        let mut at = u32::MAX;
+        for (i, x) in block.iter().enumerate() {
+            at = at.min(if hit(x) { i as u32 } else { u32::MAX });
+        }
+        return at as usize;
+    }
     // Many at a time without a branch, then the one among them.
     let mut from = 0;
     for chunk in block.chunks_exact(64) {
