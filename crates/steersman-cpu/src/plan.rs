@@ -193,6 +193,9 @@ fn products(all: &mut Vec<Wanted>, quick: bool) {
                             // Few rows or columns are where kernels differ most.
                             f if f > 1e6 && m.min(n) <= FEW => 8.0,
                             f if f > 1e6 => 2.0,
+                            // Where a second thread begins to pay. (Of those with rows and columns both none was measured
+                            // on two, and one in twenty ran on the wrong number, at a third more.)
+                            f if f > 1e5 => 3.0,
                             _ => 0.7,
                         };
                         push(all, importance, Op::MatMul, dtype, &[&[m, k], &[k, n]]);
