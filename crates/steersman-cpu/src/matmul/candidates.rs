@@ -82,7 +82,7 @@ impl Kernel for Product {
     }
 
     fn revision(&self) -> u32 {
-        6
+        7
     }
 
     fn device(&self) -> DeviceId {
