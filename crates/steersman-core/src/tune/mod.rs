@@ -188,7 +188,7 @@ pub fn calibrate(
                 }
                 let disturbed = series.iter().filter(|s| s.samples.is_empty() && !s.disturbed.is_empty());
                 queue.put_off(&next, disturbed.map(|s| s.variant).collect());
-                again.keep_back(&w, &mut series);
+                again.keep_back(&w, &mut series, &again::limits(engine, &w));
                 for s in series {
                     if let Some(why) = s.failed.clone() {
                         let offence =
