@@ -32,24 +32,23 @@ const SIDE_BY_SIDE: usize = 3;
 /// Vectors in a line from which adding up the lanes at its end does not matter.
 const LONG: usize = 8;
 
+/// Whether `m` contiguous rows of `k` times `n` columns gain by it: as many columns as fill a vector cost less as a tile.
+/// With AVX-512 a step of a tile takes 0.245 ns for each row on Zen 4 and 0.2 on a Xeon, one of this 0.42 and 0.59 ns for
+/// each row and column by the lanes, and copying a column 0.6 ns: 63×476 · 476×2 f32 takes 2.0 µs on Zen 4, and 7.3 as a
+/// tile; 40×220 · 220×3 f64 2.3 on a Xeon, and 1.8, 165×167 · 167×8 f32 6.4, and 5.2.
+pub(super) fn few_columns(lanes: usize, m: usize, k: usize, n: usize) -> bool {
+    let (rows, columns) = (m as f64, n as f64);
+    k >= LONG * lanes && n <= lanes / 2 && 0.2 * rows > 0.5 * rows * columns / lanes as f64 + 0.6 * columns
+}
+
 impl<T: Float> Few<T> {
     /// Whether the product has this form, with lines long and many enough to gain by it.
     pub(super) fn suits(kernels: &Kernels<T>, g: &Gemm<T>) -> bool {
-        g.k >= LONG * kernels.lanes && (Self::by_rows(kernels, g) || Self::by_columns(g))
+        Self::by_rows(kernels, g) || g.k >= LONG * kernels.lanes && Self::by_columns(g)
     }
 
-    /// `a`'s rows times a few columns of `b`: as many as fill a vector cost less as a tile.
     fn by_rows(kernels: &Kernels<T>, g: &Gemm<T>) -> bool {
-        g.a_cs == 1 && g.n <= kernels.lanes / 2 && Self::pays(kernels.lanes, g.m, g.n)
-    }
-
-    /// Whether so many rows and columns gain by it. With AVX-512 a step of a tile takes 0.245 ns for each row on
-    /// Zen 4 and 0.2 on a Xeon, one of this 0.42 and 0.59 ns for each row and column by the lanes, and copying a column
-    /// 0.6 ns: 63×476 · 476×2 f32 takes 2.0 µs on Zen 4, and 7.3 as a tile; 40×220 · 220×3 f64 2.3 on a Xeon, and 1.8,
-    /// 165×167 · 167×8 f32 6.4, and 5.2.
-    fn pays(lanes: usize, rows: usize, columns: usize) -> bool {
-        let (rows, columns) = (rows as f64, columns as f64);
-        0.2 * rows > 0.5 * rows * columns / lanes as f64 + 0.6 * columns
+        g.a_cs == 1 && few_columns(kernels.lanes, g.m, g.k, g.n)
     }
 
     /// A few rows of `a` times `b`'s contiguous columns.
