@@ -197,7 +197,7 @@ impl Kernel for Product {
         };
         Terms::launch(20e-9 * batch.max(1) as f64 + machine.handoff(p.threads as usize))
             .and(flops * share / machine.peak(level.name(), element, level.assumed_peak()))
-            .and(tiles * (8e-9 * share))
+            .and(tiles * (4e-9 * share))
             .and(packs)
             .and(at[0] + at[1])
             .and(at[2])

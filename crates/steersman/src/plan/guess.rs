@@ -30,11 +30,15 @@ impl Guess {
     }
 
     /// Whether a product with what follows it may be worth running as one, rather than one after the other. Supposed,
-    /// it must not take longer: here both ways are products of the same kind, so suppositions are wrong alike.
+    /// it must not take longer: here both ways are products of the same kind, so suppositions are wrong alike. Of equals
+    /// it is the one that needs less memory.
     pub fn pays(&self, apart: Guess) -> bool {
-        if self.tried { !self.is_slower(apart) } else { self.mean <= apart.mean }
+        if self.tried { !self.is_slower(apart) } else { self.mean <= apart.mean * EQUALS }
     }
 }
+
+/// Times within this of each other are those of equals.
+const EQUALS: f64 = 1.02;
 
 #[cfg(test)]
 mod tests {
@@ -58,6 +62,7 @@ mod tests {
         let guess = |mean, least, tried| Guess { mean, least, tried, proven: tried };
         let apart = guess(1.0, 0.5, true);
         assert!(guess(0.9, 0.3, false).pays(apart));
+        assert!(guess(1.01, 0.3, false).pays(apart), "equals");
         assert!(!guess(1.1, 0.3, false).pays(apart), "supposed to take longer");
         assert!(guess(1.1, 0.9, true).pays(apart), "perhaps not slower");
         assert!(!guess(1.2, 1.1, true).pays(apart));
