@@ -67,6 +67,27 @@ fn beyond_its_own_sizes_an_op_follows_the_other_ops_of_its_kernel() {
 }
 
 #[test]
+fn beyond_all_sizes_nothing_is_many_times_faster_than_the_machine_was_probed_to() {
+    let variant = Variant { kernel: 0, params: Params { threads: 1, variant: 0 } };
+    let workload = |n: usize| -> Workload { format!("exp f64 {n}").parse().expect("a workload") };
+    // Near memory, and far memory that begins at a thousand elements: what was seen of it was quicker than it is.
+    let far = |n: usize| n.saturating_sub(1000) as f64 * 2e-9;
+    let terms = |n: usize| Terms::launch(20e-9).and(n.min(1000) as f64 * 1e-9).and(far(n));
+    let mut model = Model::default();
+    for (i, n) in [10, 100, 500, 900, 1000, 1050, 1100].into_iter().enumerate() {
+        let seconds = 20e-9 + n.min(1000) as f64 * 1e-9 - far(n);
+        model.observe(variant, &workload(n), i as u64, &terms(n), seconds, 1.0);
+    }
+    model.refit();
+    let n = 1_000_000;
+    let w = workload(n);
+    let found = model.estimate(variant, &model.subject(&w, 999), &terms(n), 1.0, 0, f64::INFINITY);
+    let found = found.expect("nothing is hopeless without a limit");
+    assert!(found.evidence.extrapolated);
+    assert!(found.mean.0 >= LEAST * terms(n).total(), "{found:?}");
+}
+
+#[test]
 fn the_quick_exponential_is_close_everywhere() {
     for i in -40..=40 {
         let x = f64::from(i) * 0.1;
