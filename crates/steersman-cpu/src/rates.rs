@@ -112,6 +112,8 @@ fn reduction(
     let op = |axes: &[usize]| Op::Reduce { kind, axes: Axes::from_list(axes).unwrap_or_default() };
     let rig = |shape: &[usize], axes: &[usize]| laid_out(cpu, engine, op(axes), dtype, shape);
     let key = |name: &str, part: &str| Machine::rate_key(name, op(&[]), dtype) + part;
+    // Who reduces rows has its rate from them.
+    let mut of_rows = Vec::new();
     if let (Some(mut few), Some(mut many)) = (rig(&[FEW], &[]), rig(&[MANY], &[])) {
         let mut short = rig(&[ROWS, SHORT_ROW], &[1]);
         let mut shortest = SHORTEST_ROWS.map(|n| rig(&[ROWS, n], &[1]));
@@ -121,6 +123,7 @@ fn reduction(
             };
             let each = slope(a, b, MANY - FEW, MANY);
             machine.rates.insert(key(&name, ""), each);
+            of_rows.push(v);
             let mut time = |rig: &mut Option<CpuRig>| timer.quickest(rig.as_mut()?, v);
             let (Some(c), [Some(d), Some(e)]) = (time(&mut short), shortest.each_mut().map(&mut time)) else {
                 continue;
@@ -138,11 +141,8 @@ fn reduction(
     }
     let lines = LINES.map(|n| rig(&[n, COLUMNS], &[0]));
     if let [Some(mut few), Some(mut many)] = lines {
-        for (v, name) in serial(engine, [&few, &many]) {
-            let rate = machine.rates.contains_key(&key(&name, ""));
-            if let (false, Some(a), Some(b)) =
-                (rate, timer.quickest(&mut few, v), timer.quickest(&mut many, v))
-            {
+        for (v, name) in serial(engine, [&few, &many]).into_iter().filter(|(v, _)| !of_rows.contains(v)) {
+            if let (Some(a), Some(b)) = (timer.quickest(&mut few, v), timer.quickest(&mut many, v)) {
                 let each = slope(a, b, (LINES[1] - LINES[0]) * COLUMNS, LINES[1] * COLUMNS);
                 machine.rates.insert(key(&name, ""), each);
             }
@@ -201,5 +201,9 @@ mod tests {
             assert!(machine.part(&rows, op, DType::F32, part).is_some_and(|row| row >= LEAST_ROW), "{part}");
         }
         assert_eq!(machine.part(&columns, op, DType::F32, ROW), None);
+        // Timed again, because a core was shared, all of them are new.
+        machine.rates.values_mut().for_each(|rate| *rate = 7.0);
+        reduction(&cpu, &engine, &mut machine, &mut Timer { shared: false }, ReduceOp::Var, DType::F32);
+        assert!(machine.rates.values().all(|rate| *rate < 1.0), "{:?}", machine.rates);
     }
 }

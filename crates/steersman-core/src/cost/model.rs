@@ -163,7 +163,7 @@ impl Model {
         // Nothing runs many times faster than the machine was probed to: a rate held just above zero, since the sizes that
         // were seen hardly had it, would say so of all sizes beyond. (`mean` of 5.9 MB was thought to take 4.9 µs, where
         // one core reads 32 GB/s.)
-        if extrapolated && key.class != OpClass::Custom {
+        if evidence.extrapolated && key.class != OpClass::Custom {
             mean = mean.max(LEAST * size);
         }
         if subject.seen
