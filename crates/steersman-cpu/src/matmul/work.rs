@@ -43,19 +43,13 @@ fn highest(level: Level) -> [usize; 3] {
 fn under_way(level: Level) -> f64 {
     match level {
         Level::Baseline => 4.0,
-        Level::Avx2 => 8.0,
-        Level::Avx512 => {
-            if halves_pay() {
-                4.0
-            } else {
-                8.0
-            }
-        }
+        Level::Avx512 if halves_pay() => 4.0,
+        Level::Avx2 | Level::Avx512 => 8.0,
     }
 }
 
 impl Effort {
-    /// Of an `m×k · k×n` product of `size`-byte elements, `m` and `n` not 0. (Counted in flops alone, 657 products on a
+    /// Of an `m×k · k×n` product of `size`-byte elements; none where one of these is 0. (Counted in flops alone, 657 products on a
     /// Xeon were a third off, by the median 28%; so a quarter and 15%: a row or two of sums wait for each other.)
     pub(super) fn of(level: Level, size: usize, m: usize, k: usize, n: usize) -> Effort {
         let lanes = |level: Level| level.vector_bytes() / if size == 8 { 8 } else { 4 };
@@ -69,7 +63,7 @@ impl Effort {
         let vectors = (n + lanes(level) - 1) >> lanes(level).trailing_zeros();
         let [one, two, three] = highest(level);
         let (down, across) = match vectors {
-            0 | 1 => (m.div_ceil(one), 1),
+            0 | 1 => (m.div_ceil(one), vectors),
             _ if m <= three => (1, vectors.div_ceil(3)),
             _ => (m.div_ceil(two), vectors.div_ceil(2)),
         };
@@ -104,6 +98,9 @@ mod tests {
         assert_eq!(of(12, 8).multiply_adds, 120.0);
         // Two tiles of six rows and two vectors.
         assert_eq!((of(12, 16).multiply_adds, of(12, 16).tiles), (240.0, 2.0));
+        for (m, k, n) in [(0, 5, 5), (5, 0, 5), (5, 5, 0), (0, 0, 0), (0, 800, 1)] {
+            assert_eq!(Effort::of(Level::Avx2, 4, m, k, n).multiply_adds, 0.0, "{m}×{k}×{n}");
+        }
         // Long rows times a column are dot products, all lanes at once.
         let dots = Effort::of(Level::Avx2, 4, 100, 800, 1);
         assert_eq!((dots.multiply_adds, dots.tiles), (20_000.0, 100.0 / 3.0));
