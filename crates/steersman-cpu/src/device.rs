@@ -75,7 +75,13 @@ impl Cpu {
 
     /// Measures this CPU's rates.
     pub fn probe(&self, budget: Duration, progress: &mut dyn FnMut(&str, f64)) -> Machine {
-        machine(&self.host, &probe::run(&self.host, &self.team, budget, progress))
+        let rates = machine(&self.host, &probe::run(&self.host, &self.team, budget, progress));
+        Machine { tick: Some(self.tick(Duration::ZERO)), ..rates }
+    }
+
+    /// Seconds of a tick of its clock, as it was not longer ago than this: [`Machine::tick`].
+    pub fn tick(&self, old: Duration) -> f64 {
+        self.calm.whole.tempo.tick(old)
     }
 }
 

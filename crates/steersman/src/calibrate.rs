@@ -60,6 +60,8 @@ const QUICK: Duration = Duration::from_millis(2_200);
 /// Time for each device that moves bytes quicker than the host: its kernels take long to compile, and much depends on
 /// them. (With 3 s for all that was to be learned of an H200 its 5 ms for a product of 4096 were thought to be 79.)
 const EACH_DEVICE: Duration = Duration::from_secs(8);
+/// How long a look at the CPU's clock stands meanwhile.
+const CLOCK: Duration = Duration::from_millis(1);
 /// Samples needed before a calibration counts as one, however it ended.
 const ENOUGH_SAMPLES: usize = 300;
 
@@ -123,6 +125,7 @@ pub(crate) struct Calibrator {
 
 impl Bench for Calibrator {
     fn rig(&self, w: &Workload) -> Result<Box<dyn Rig>, String> {
+        self.engine.set_tick(self.device, self.cpu.tick(CLOCK));
         // Nothing is moved while calibrating: what lives on the host runs there.
         if w.inputs().iter().chain(w.outputs()).all(|o| o.place == Place::Host) {
             return Ok(Box::new(CpuRig::new(&self.cpu, &self.engine, w)?));

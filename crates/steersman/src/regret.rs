@@ -39,9 +39,20 @@ pub struct RegretRow {
     pub confidence: f64,
     /// Legal candidates timed.
     pub candidates: usize,
+    /// What each of them took, the quickest first.
+    pub timed: Vec<Timed>,
     /// Whether hardly any undisturbed samples could be had of the chosen one or the best: the row counts, but may say
     /// little, of the prediction least.
     pub disturbed: bool,
+}
+
+/// One candidate's time.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Timed {
+    /// Kernel and parameters.
+    pub candidate: String,
+    /// Median of its samples.
+    pub seconds: f64,
 }
 
 /// All verdicts together.
@@ -268,6 +279,7 @@ impl Runtime {
     }
 
     fn try_one<'a>(&self, w: &'a Workload) -> Result<Trial<'a>, Error> {
+        self.inner.look_at_clock();
         let decision = self.engine().judge(w)?;
         // Also those that a decision does not weigh, because moving alone was thought too long; but for what is
         // hopeless by far, which would take minutes to time.
@@ -296,6 +308,9 @@ impl Runtime {
         let (best, [chosen_s, best_s]) = trial.outcome().ok_or_else(failed)?;
         let name = |v: Variant| format!("{} {}", engine.name(v.kernel), v.params);
         let (low, high) = decision.interval();
+        let time = |s: &Series| Some(Timed { candidate: name(s.variant), seconds: s.median()? });
+        let mut timed: Vec<Timed> = series.iter().filter_map(time).collect();
+        timed.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         Ok(RegretRow {
             workload: w.named(&engine.places()).to_string(),
             chosen: name(decision.variant()),
@@ -306,9 +321,10 @@ impl Runtime {
             predicted_s: decision.predicted().0,
             low_s: low.0,
             high_s: high.0,
-            worst_s: series.iter().filter_map(|s| s.median()).fold(0.0, f64::max),
+            worst_s: timed.last().map_or(0.0, |t| t.seconds),
             confidence: decision.confidence(),
             candidates: series.len(),
+            timed,
             disturbed: trial.is_disturbed(),
         })
     }

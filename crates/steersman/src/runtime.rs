@@ -14,6 +14,7 @@ use crate::remember;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use steersman_core::knobs::{Knobs, LogLevel, PolicyKind};
 use steersman_core::log::DecisionLog;
 use steersman_core::measure::{Contest, Series, contest};
@@ -106,6 +107,7 @@ impl Runtime {
         let calibrated = remember::restore(&engine, cpu_id, fingerprint, &snapshot);
         if let Some(known) = engine.devices().get(cpu_id.0 as usize) {
             cpu.calm.expect(known.machine.rest);
+            engine.set_tick(cpu_id, cpu.tick(Duration::ZERO));
         }
         let tracker = Tracker::new();
         tracker.restore(&snapshot.usage);

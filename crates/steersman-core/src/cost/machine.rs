@@ -39,6 +39,12 @@ pub struct Machine {
     /// What it is like undisturbed.
     #[serde(default)]
     pub rest: Rest,
+    /// Seconds that a fixed number of cycles took when all this was measured, on a device whose clock changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tick: Option<f64>,
+    /// How many times longer than that they take now, if it was looked at.
+    #[serde(skip)]
+    pub pace: Option<f64>,
     /// Seconds per element of an op in a kernel with operands in the nearest cache, by `kernel|op|dtype`; of other parts of
     /// its work with their name behind.
     #[serde(default)]
@@ -56,7 +62,8 @@ pub struct Machine {
 pub struct Rest {
     /// Seconds of a hand-off to another thread.
     pub handoff: Option<f64>,
-    /// Seconds of a short run that fills a core.
+    /// A short run that fills a core, in ticks of its clock ([`Machine::tick`]).
+    #[serde(default, rename = "pulse_ticks")]
     pub pulse: Option<f64>,
 }
 

@@ -229,12 +229,30 @@ impl Engine {
         self.invalidate();
     }
 
+    /// Says what a tick of a device's clock takes now: all that was learned of it is expected to take so much longer or
+    /// less than when [`Machine::tick`] was taken. Decisions stay as they are in a frozen engine, and where that is unknown.
+    pub fn set_tick(&self, device: DeviceId, tick: f64) {
+        if self.frozen.load(Ordering::Acquire) || !(tick > 0.0 && tick.is_finite()) {
+            return;
+        }
+        let mut devices = write(&self.devices);
+        let Some(machine) = devices.get_mut(device.0 as usize).map(|d| &mut d.machine) else { return };
+        let Some(learned) = machine.tick.filter(|t| *t > 0.0) else { return };
+        let pace = (tick / learned).clamp(1.0 / MOST_PACE, MOST_PACE);
+        if (pace / machine.pace.unwrap_or(1.0)).ln().abs() < SAME_PACE {
+            return;
+        }
+        machine.pace = Some(pace);
+        drop(devices);
+        self.invalidate();
+    }
+
     /// The exploration ledger as it stands.
     pub fn ledger(&self) -> Ledger {
         *lock(&self.ledger)
     }
 
-    /// How much slower a device's serial or parallel kernels run than learned.
+    /// How much slower a device's serial or parallel kernels run than learned, beside what its clock makes of it.
     pub fn speed(&self, device: DeviceId, parallel: bool) -> f64 {
         lock(&self.watches).get(&(device, parallel)).map_or(1.0, |w| w.speed())
     }
@@ -267,6 +285,11 @@ impl Engine {
         self.registry.get(kernel).map_or_else(|| format!("#{kernel}"), |k| k.name().to_string())
     }
 }
+
+/// Paces nearer than this (of their logs) are one: ticks differ by less than a hundredth at one clock.
+const SAME_PACE: f64 = 0.02;
+/// No clock changes by more: a tick that says so was not alone on its core.
+const MOST_PACE: f64 = 4.0;
 
 /// For the rare workload too large for a key: stable within the process, and never put into the table.
 fn fallback_hash(w: &Workload) -> u64 {

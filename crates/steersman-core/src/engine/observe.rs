@@ -85,16 +85,13 @@ impl Engine {
     pub fn learn(&self, variant: Variant, w: &Workload, seconds: f64, weight: f64) {
         let Some(kernel) = self.registry.get(variant.kernel) else { return };
         let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
-        let terms = {
+        let (terms, pace) = {
             let devices = read(&self.devices);
             let unknown = Machine::default();
-            kernel.terms(
-                w,
-                variant.params,
-                devices.get(kernel.device().0 as usize).map_or(&unknown, |d| &d.machine),
-            )
+            let machine = devices.get(kernel.device().0 as usize).map_or(&unknown, |d| &d.machine);
+            (kernel.terms(w, variant.params, machine), machine.pace.unwrap_or(1.0))
         };
-        let speed = self.speed(kernel.device(), variant.params.threads > 1);
+        let speed = self.speed(kernel.device(), variant.params.threads > 1) * pace;
         write(&self.model).observe(variant, w, hash, &terms, seconds / speed, weight);
     }
 

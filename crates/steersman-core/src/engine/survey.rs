@@ -103,10 +103,10 @@ impl Engine {
                 let terms = kernel.terms(w, params, machine);
                 let group = (device, params.threads > 1);
                 let watch = watches.iter().find(|(k, _)| *k == group).map_or_else(Watch::default, |w| w.1);
+                let speed = watch.speed() * machine.pace.unwrap_or(1.0);
                 let scratch = kernel.scratch(w, params) as u64;
                 let limit = if likely { slowest } else { f64::INFINITY };
-                let Some(mut estimate) =
-                    model.estimate(variant, &subject, &terms, watch.speed(), scratch, limit)
+                let Some(mut estimate) = model.estimate(variant, &subject, &terms, speed, scratch, limit)
                 else {
                     continue;
                 };

@@ -26,11 +26,13 @@ mod calm;
 mod gate;
 mod slot;
 mod team;
+mod tempo;
 mod usual;
 mod whole;
 
 pub use calm::Calm;
 pub use team::Team;
+pub use tempo::Tempo;
 pub use whole::Whole;
 
 /// How the parts of one [`Team::run`] were run.

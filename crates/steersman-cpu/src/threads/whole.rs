@@ -4,10 +4,10 @@
 //! our own: code that fills the core then takes twice as long, while code that waits for its own results takes what it
 //! always does. On the machine this was found on a single thread has company a third of the time, for 50 µs to a few
 //! milliseconds, and two threads share one core for seconds; no counter of the guest shows either. A short run of work
-//! that fills a core does.
+//! that fills a core does, beside what the same core's clock makes of it ([`Tempo`]): in cycles, not in seconds.
 
-use super::Team;
 use super::usual::Usual;
+use super::{Team, Tempo};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,13 +22,20 @@ const WHOLE: f64 = 1.1;
 /// How long a pulse is remembered: neighbours stay for a tenth of a second, seldom for seconds.
 const MEMORY: Duration = Duration::from_secs(5);
 
-/// The quickest run so far, to compare others with.
+/// How long a look at the clock stands: it changes seldom, and slowly.
+const CLOCK: Duration = Duration::from_millis(1);
+
+/// The quickest run so far, in ticks of the clock, to compare others with.
 #[derive(Debug)]
-pub struct Whole(Mutex<Usual>);
+pub struct Whole {
+    usual: Mutex<Usual>,
+    /// What the clock does.
+    pub tempo: Tempo,
+}
 
 impl Default for Whole {
     fn default() -> Whole {
-        Whole(Mutex::new(Usual::new(WHOLE, MEMORY)))
+        Whole { usual: Mutex::new(Usual::new(WHOLE, MEMORY)), tempo: Tempo::default() }
     }
 }
 
@@ -36,6 +43,7 @@ impl Whole {
     /// Whether so many threads of the team have their cores to themselves at this moment, as far as is known. Takes
     /// about 0.6 µs, and a hand-off.
     pub fn now(&self, team: &Team, threads: usize) -> bool {
+        let tick = self.tempo.tick(CLOCK);
         let took = if threads <= 1 {
             Some(pulse())
         } else {
@@ -47,7 +55,7 @@ impl Whole {
             let parallel = team.run(threads, &body).is_parallel();
             parallel.then(|| f64::from_bits(slowest.into_inner()))
         };
-        took.is_some_and(|took| self.seen().judge(took, Instant::now()))
+        took.is_some_and(|took| self.seen().judge(took / tick, Instant::now()))
     }
 
     /// Waits for that, but not longer than this; whether it came about.
@@ -63,10 +71,10 @@ impl Whole {
     }
 
     fn seen(&self) -> MutexGuard<'_, Usual> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.usual.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Seconds of the quickest run.
+    /// Ticks of the quickest run.
     pub(super) fn best(&self) -> Option<f64> {
         self.seen().best()
     }

@@ -4,11 +4,14 @@ use super::{Inner, Runtime, Trouble};
 use crate::error::Error;
 use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use steersman_core::guard::Offence;
 use steersman_core::log::Entry;
 use steersman_core::track::Use;
 use steersman_core::{Address, Decision, Io, Kernel, Operand, Place, Ran, Seconds, Variant, Workload};
+
+/// How long a look at the clock stands: each that finds another clock has every decision made anew.
+const CLOCK: Duration = Duration::from_millis(50);
 
 impl Runtime {
     /// Runs a workload at these addresses where it is quickest; on failure on the next best.
@@ -255,10 +258,16 @@ impl Inner {
         let (low, high) = decision.interval();
         self.tracker.ran(self.usage(w, decision, &name), 1, took.0);
         self.tracker.foretold(&name, decision.predicted().0 - moved, low.0 - moved, high.0 - moved, took.0);
+        self.look_at_clock();
         let news = self.engine.observe(decision, took);
         let shift =
             news.and_then(|n| n.shift).map(|s| format!("the machine runs {s:?} than learned").to_lowercase());
         self.note(w, decision, Some(took + decision.moves()), shift);
+    }
+
+    /// Has decisions know how fast the CPU's clock runs.
+    pub(crate) fn look_at_clock(&self) {
+        self.engine.set_tick(self.cpu_id, self.cpu.tick(CLOCK));
     }
 
     fn usage<'a>(&self, w: &Workload, d: &Decision, kernel: &'a str) -> Use<'a> {
