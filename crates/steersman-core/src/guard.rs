@@ -44,10 +44,16 @@ impl Guard {
     /// Why this kernel must not run this op, if it must not.
     #[inline]
     pub fn check(&self, kernel: u16, op: &'static str, dtype: DType) -> Option<Quarantined> {
-        if self.count.load(Ordering::Acquire) == 0 {
+        if self.is_empty() {
             return None;
         }
         self.read().get(&(kernel, op, dtype)).cloned()
+    }
+
+    /// Whether nobody is in quarantine.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
     }
 
     /// Puts a kernel away. Returns whether it was not there before.

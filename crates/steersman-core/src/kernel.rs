@@ -199,6 +199,12 @@ pub trait Kernel: Send + Sync {
     /// operands live is not its business: what lives elsewhere is brought before it runs, with the same strides.
     fn supports(&self, w: &Workload) -> Result<(), Refusal>;
 
+    /// Why another kernel of its device is always about as quick or quicker, if one is. It is then not weighed, nor
+    /// measured in a calibration, but runs where it is asked for by name, or where the others must not.
+    fn outdone(&self, _w: &Workload) -> Option<&'static str> {
+        None
+    }
+
     /// The parameter points worth considering.
     fn params(&self, _w: &Workload) -> ParamList {
         smallvec::smallvec![Params::SERIAL]

@@ -126,7 +126,7 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
 
 fn reductions(all: &mut Vec<Wanted>, quick: bool) {
     let edges: &[usize] =
-        if quick { &[3, 29, 211, 1499] } else { &[1, 3, 7, 13, 29, 83, 211, 600, 1499, 3989] };
+        if quick { &[3, 29, 211, 1499] } else { &[1, 3, 7, 13, 29, 64, 83, 211, 512, 600, 1499, 3989] };
     for &kind in ReduceOp::ALL {
         let everyday = matches!(kind, ReduceOp::Sum | ReduceOp::Max | ReduceOp::Min | ReduceOp::Mean);
         let dtypes: &[DType] = if everyday || !quick { &[DType::F32, DType::F64] } else { &[] };
@@ -196,6 +196,8 @@ fn products(all: &mut Vec<Wanted>, quick: bool) {
                             // Where a second thread begins to pay. (Of those with rows and columns both none was measured
                             // on two, and 3 of 92 products ran on the wrong number, at 32 to 48% more.)
                             f if f > 1e5 => 3.0,
+                            // A few samples stand for vectors, of which there are as many as of all the rest.
+                            _ if vector => 2.0,
                             _ => 0.7,
                         };
                         push(all, importance, Op::MatMul, dtype, &[&[m, k], &[k, n]]);

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use steersman_core::cost::Machine;
 use steersman_core::measure::Rig;
 use steersman_core::{
-    Axes, BinaryOp, DType, Engine, NumericClass, Op, Operand, Params, Place, ReduceOp, TernaryOp, UnaryOp,
-    Variant, Workload,
+    Axes, BinaryOp, DType, Engine, Kernel, NumericClass, Op, Operand, Params, Place, ReduceOp, TernaryOp,
+    UnaryOp, Variant, Workload,
 };
 
 /// Two sizes, both in the nearest cache: their difference is free of what a call costs.
@@ -62,12 +62,13 @@ fn laid_out(cpu: &Cpu, engine: &Arc<Engine>, op: Op, dtype: DType, shape: &[usiz
     CpuRig::new(cpu, engine, &w).ok()
 }
 
-/// Every kernel of the host that takes both, by name.
+/// Every kernel of the host that takes both and may be chosen, by name.
 fn serial(engine: &Engine, rigs: [&CpuRig; 2]) -> Vec<(Variant, String)> {
     let [a, b] = rigs.map(CpuRig::workload);
     let here = |index: u16| engine.place_of(index) == Some(Place::Host);
     let all = engine.registry().about(a.op());
-    let takes = all.filter(|(i, k)| here(*i) && k.supports(a).is_ok() && k.supports(b).is_ok());
+    let takes = |k: &dyn Kernel| k.outdone(a).is_none() && k.supports(a).is_ok() && k.supports(b).is_ok();
+    let takes = all.filter(|(i, k)| here(*i) && takes(&***k));
     takes.map(|(kernel, k)| (Variant { kernel, params: Params::SERIAL }, k.name().to_string())).collect()
 }
 

@@ -123,7 +123,7 @@ impl CpuRig {
                     .get(c.variant.kernel)
                     .is_some_and(|k| k.numerics(&self.workload) == NumericClass::Exact)
         };
-        self.engine.estimates(&self.workload).iter().find(|c| exact(c)).map(|c| c.variant)
+        self.engine.runnable(&self.workload).iter().find(|c| exact(c)).map(|c| c.variant)
     }
 }
 

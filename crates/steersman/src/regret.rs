@@ -281,9 +281,9 @@ impl Runtime {
     fn try_one<'a>(&self, w: &'a Workload) -> Result<Trial<'a>, Error> {
         self.inner.look_at_clock();
         let decision = self.engine().judge(w)?;
-        // Also those that a decision does not weigh, because moving alone was thought too long; but for what is
-        // hopeless by far, which would take minutes to time.
-        let mut all = self.engine().explain(w)?.candidates;
+        // Also those that a decision does not weigh, because others are said to outdo them or moving alone was thought too
+        // long; but for what is hopeless by far, which would take minutes to time.
+        let mut all = self.engine().runnable(w);
         let best = all.iter().map(|c| c.estimate.high.0).fold(f64::INFINITY, f64::min);
         let bearable = |low: f64| low <= HOPELESS * best || low <= TOO_LONG;
         all.retain(|c| bearable(c.estimate.low.0) || c.variant == decision.variant());

@@ -94,6 +94,7 @@ impl Runtime {
             observe_every: Seconds::micros(f64::from(knobs.observe_every)),
             force: knobs.force.clone(),
             disable: knobs.disable.clone(),
+            weigh_all: knobs.weigh_all,
         }));
         let device = cpu.device();
         let fingerprint = device.identity.fingerprint();

@@ -13,7 +13,9 @@ use steersman::Runtime;
 use steersman_core::log::Entry;
 use steersman_core::measure::{Contest, Series};
 use steersman_core::units::si;
-use steersman_core::{Decision, EngineError, NumericClass, ReasonCode, Seconds, Variant, Workload};
+use steersman_core::{
+    Candidate, Decision, EngineError, NumericClass, ReasonCode, Seconds, Variant, Workload,
+};
 
 /// Times a run is tried again when its samples were disturbed.
 const TRIES: usize = 20;
@@ -78,8 +80,11 @@ fn forced(runtime: &Runtime, w: &Workload, args: &RunArgs) -> Result<Option<Vari
         None => None,
     };
     let e = engine.explain(w)?;
-    let of_kernel: Vec<Variant> =
-        e.candidates.iter().map(|c| c.variant).filter(|v| index.is_none_or(|i| v.kernel == i)).collect();
+    let all = engine.runnable(w);
+    let mut of_kernel: Vec<&Candidate> =
+        all.iter().filter(|c| index.is_none_or(|i| c.variant.kernel == i)).collect();
+    of_kernel.sort_by(|a, b| a.estimate.mean.0.total_cmp(&b.estimate.mean.0));
+    let of_kernel: Vec<Variant> = of_kernel.into_iter().map(|c| c.variant).collect();
     if let (true, Some(i)) = (of_kernel.is_empty(), index) {
         let why = e.refused.iter().find(|(k, _)| *k == i).map(|(_, why)| why.to_string());
         let why = why.unwrap_or_else(|| format!("it is not about {}", w.op().name()));

@@ -76,6 +76,8 @@ pub struct Settings {
     pub force: Option<String>,
     /// Kernels never to use: names, `*` stands for anything.
     pub disable: Vec<String>,
+    /// Whether kernels that others always outdo are weighed too.
+    pub weigh_all: bool,
 }
 
 impl Default for Settings {
@@ -90,6 +92,7 @@ impl Default for Settings {
             small_batch: None,
             force: None,
             disable: Vec::new(),
+            weigh_all: false,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::candidate::{self, Candidate, Candidates};
 use crate::cost::{Machine, Source, Variant};
 use crate::device::{DeviceId, Place};
 use crate::drift::Watch;
-use crate::kernel::{Kernel, Refusal};
+use crate::kernel::{Kernel, NumericClass, Refusal};
 use crate::op::OpClass;
 use crate::units::{Bytes, Seconds};
 use crate::workload::Workload;
@@ -20,8 +20,10 @@ type Known = SmallVec<[(DeviceId, Result<Carried, Refusal>); 2]>;
 enum Scope<'a> {
     /// Those that may win.
     Likely,
-    /// All that are legal.
+    /// All that are legal and worth it.
     Legal,
+    /// All that are legal.
+    Runnable,
     /// And why the others are not.
     All(&'a mut Vec<(u16, Refusal)>),
 }
@@ -43,7 +45,7 @@ impl Engine {
         found
     }
 
-    /// All legal candidates with estimates.
+    /// Legal candidates with estimates, whether they can win or not.
     pub(super) fn legal_candidates(&self, w: &Workload, hash: u64) -> Candidates {
         let mut found = Candidates::new();
         self.survey(w, hash, &mut found, Scope::Legal);
@@ -64,9 +66,20 @@ impl Engine {
         let at_home = w.inputs().iter().chain(w.outputs()).all(|o| o.place == Place::Host);
         // A kernel that was asked for by name is found however long its moves take.
         let likely = matches!(scope, Scope::Likely) && settings.force.is_none();
+        // Where somebody must not run, or may not be legal, all the others are weighed.
+        let all = matches!(scope, Scope::Runnable)
+            || settings.weigh_all
+            || settings.force.is_some()
+            || !settings.disable.is_empty()
+            || !self.guard.is_empty()
+            || w.numerics() == NumericClass::Exact;
         let mut known = Known::new();
         let mut slowest = f64::INFINITY;
         for (index, kernel) in self.registry.about(w.op()) {
+            if !all && let Some(why) = kernel.outdone(w) {
+                scope.refused(index, || Refusal::new(why));
+                continue;
+            }
             let device = kernel.device();
             let site = devices.get(device.0 as usize);
             let place = site.map_or(Place::Host, |d| d.place);
@@ -163,7 +176,16 @@ impl Engine {
         EngineError::NoCandidate { workload: w.to_string(), refused: named }
     }
 
-    /// Every legal candidate with its estimate, in registration order. Decides nothing.
+    /// Every legal candidate with its estimate, also those that a decision does not weigh, since others always outdo
+    /// them ([`Kernel::outdone`]). Of these little may be known.
+    pub fn runnable(&self, w: &Workload) -> Candidates {
+        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let mut found = Candidates::new();
+        self.survey(w, hash, &mut found, Scope::Runnable);
+        found
+    }
+
+    /// Every candidate with its estimate, in registration order. Decides nothing.
     pub fn estimates(&self, w: &Workload) -> Candidates {
         let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
         self.legal_candidates(w, hash)

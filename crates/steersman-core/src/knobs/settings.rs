@@ -105,6 +105,8 @@ pub struct Settings {
     pub disable: Vec<String>,
     /// `force`: a kernel's name.
     pub force: Option<String>,
+    /// `weigh_all`.
+    pub weigh_all: bool,
 }
 
 impl Default for Settings {
@@ -134,6 +136,7 @@ impl Default for Settings {
             webgpu_memory_limit: None,
             disable: Vec::new(),
             force: None,
+            weigh_all: false,
         }
     }
 }

@@ -137,4 +137,6 @@ pub static TABLE: &[KnobInfo] = &[
         "kernels that are never used"),
     knob!(force, "force", "STEERSMAN_FORCE", Kernel, "none",
         "kernel that is always used where it is legal"),
+    knob!(weigh_all, "weigh_all", "STEERSMAN_WEIGH_ALL", Bool, "false",
+        "weigh also kernels that others always outdo, as in narrower vectors"),
 ];

@@ -14,8 +14,8 @@ pub struct Contest {
     pub rounds: usize,
     /// Samples of each variant at least, whatever the time.
     pub least: usize,
-    /// The same for what takes a millisecond a run and is clearly behind: there little time is lost by chance, and much by
-    /// timing it.
+    /// The same for what takes a tenth of a millisecond a run and is clearly behind: there little time is lost by chance, and
+    /// much by timing it.
     pub least_long: usize,
     /// A batch lasts at least this long: 10 µs is 300 times the clock's resolution.
     pub batch: Duration,
@@ -65,7 +65,7 @@ pub fn contest(
             let s = &mut series[(turn + round) % n];
             let behind = |times: f64| best.zip(s.best()).is_some_and(|(best, mine)| mine > best * times);
             let hopeless = round >= how.least && behind(how.give_up)
-                || round >= how.least_long && s.best().is_some_and(|t| t > LONG) && behind(CLEARLY);
+                || round >= how.least_long && s.best().is_some_and(|t| t > UNMOVED) && behind(CLEARLY);
             let never_quiet = s.samples.is_empty() && s.disturbed.len() >= how.patience;
             if s.failed.is_some() || hopeless || never_quiet {
                 continue;

@@ -61,7 +61,9 @@ impl Default for Calibration {
         Calibration {
             budget: Duration::from_secs(9),
             contest: Contest {
-                rounds: 4,
+                // Other shapes teach more than further samples of one. (Three calibrations each, 683 shapes: mean regret 1.8%
+                // with four rounds, 1.4 with three, 1.3 with two; choices that differ by over 10% 31, 18 and 24 of a pair.)
+                rounds: 3,
                 least: 2,
                 least_long: 1,
                 batch: Duration::from_micros(10),

@@ -150,6 +150,10 @@ impl Kernel for AsProduct {
         Ok(())
     }
 
+    fn outdone(&self, _w: &Workload) -> Option<&'static str> {
+        self.level.outdone()
+    }
+
     fn params(&self, w: &Workload) -> ParamList {
         self.ctx.thread_params(w)
     }

@@ -241,6 +241,10 @@ impl Kernel for ByRows {
         rows_refused(&plain(w)?)
     }
 
+    fn outdone(&self, _w: &Workload) -> Option<&'static str> {
+        self.level.outdone()
+    }
+
     fn params(&self, w: &Workload) -> ParamList {
         self.ctx.thread_params(w)
     }

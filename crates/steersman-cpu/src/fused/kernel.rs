@@ -202,6 +202,10 @@ impl Kernel for Fused {
         w.expr().map_or(Ok(()), |e| self.program(e).map(|_| ()))
     }
 
+    fn outdone(&self, _w: &Workload) -> Option<&'static str> {
+        self.level.outdone()
+    }
+
     fn params(&self, w: &Workload) -> ParamList {
         let Ok(shape) = Shape::new(w) else { return ParamList::new() };
         let mut list = self.ctx.thread_params(w);

@@ -5,7 +5,7 @@
 //! cache. Rows of [`LONG_ROW`] elements and more are walked one by one, since operands that are
 //! contiguous only within a row can then be used in place; shorter ones are gathered many at a time.
 
-use super::copy::{Narrow, Widen, fill, gather_run, scatter_run};
+use super::copy::{Narrow, Widen, fill, gather_run, scatter_run, start_over};
 use super::narrow::Half;
 use super::plan::{Cursor, OUT, Plan};
 use super::row::{RowFn, Rows};
@@ -130,9 +130,17 @@ impl Task {
                         Some(0) => Source::Same,
                         _ if direct(k) => Source::Each(self.widened(at, n, &inlets[k])),
                         _ if inlets[k].kept >= n => Source::Each(inlets[k].elements(self.widen)),
+                        _ if starts_over(k) => {
+                            // Runs of a few elements are gathered once and laid end to end: 512 elements in runs of two took
+                            // 1.2 µs to gather.
+                            let (once, size) = (plan.period(k).min(n), self.size[k]);
+                            self.gather(k, &cursor, once, inlets[k].gathered);
+                            start_over(inlets[k].gathered, once * size, n * size);
+                            inlets[k].kept = n;
+                            Source::Each(self.widened(inlets[k].gathered, n, &inlets[k]))
+                        }
                         _ => {
                             self.gather(k, &cursor, n, inlets[k].gathered);
-                            inlets[k].kept = if starts_over(k) { n } else { 0 };
                             Source::Each(self.widened(inlets[k].gathered, n, &inlets[k]))
                         }
                     }
@@ -293,17 +301,29 @@ impl Task {
         n: usize,
         run: impl Fn(*mut T, usize, isize, usize),
     ) {
-        let mut cursor = cursor.clone();
-        let step = self.plan.inner_stride(k);
+        let (mut cursor, plan) = (cursor.clone(), &self.plan);
+        let (step, inner) = (plan.inner_stride(k), plan.inner());
+        // SAFETY: the cursor is within the plan.
+        let at = |cursor: &Cursor| unsafe { self.base[k].cast::<T>().offset(cursor.offsets[k]) };
         let mut done = 0;
         while done < n {
-            let len = cursor.left(&self.plan).min(n - done);
-            // SAFETY: the cursor is within the plan.
-            run(unsafe { self.base[k].cast::<T>().offset(cursor.offsets[k]) }, done, step, len);
+            let len = cursor.left(plan).min(n - done);
+            run(at(&cursor), done, step, len);
             done += len;
-            if done < n {
-                cursor.advance(&self.plan, len);
+            if done == n {
+                break;
             }
+            cursor.advance(plan, len);
+            // Whole rows lie evenly apart: to move the cursor takes longer than a short one. (Of 1000×5 f32 by 1000×1 `mul`
+            // took 8.5 µs.)
+            let rows = cursor.rows_left(plan).min((n - done) / inner);
+            let (mut from, apart) = (at(&cursor), plan.row_stride(k));
+            for _ in 0..rows {
+                run(from, done, step, inner);
+                from = from.wrapping_offset(apart);
+                done += inner;
+            }
+            cursor.advance_rows(plan, rows);
         }
     }
 }

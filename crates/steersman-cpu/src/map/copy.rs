@@ -45,6 +45,20 @@ pub unsafe fn scatter_run<T: Copy>(from: *const T, to: *mut T, step: isize, len:
     }
 }
 
+/// Writes the first `some` of `all` bytes again and again behind themselves.
+///
+/// # Safety
+/// `some` bytes must be there, at least one, and `all` writable.
+pub unsafe fn start_over(bytes: *mut u8, some: usize, all: usize) {
+    let mut done = some;
+    while done < all {
+        let more = done.min(all - done);
+        // SAFETY: what is copied lies before what is written.
+        unsafe { std::ptr::copy_nonoverlapping(bytes, bytes.add(done), more) };
+        done += more;
+    }
+}
+
 /// Half precision to `f32`. The pointers must be good for `n` elements.
 pub struct Widen {
     /// First element to read.
@@ -102,5 +116,21 @@ unsafe fn convert<T: Copy, U>(from: *const T, to: *mut U, n: usize, f: impl Fn(T
     for i in 0..n {
         // SAFETY: `n` elements on both sides, by the caller.
         unsafe { to.add(i).write_unaligned(f(from.add(i).read_unaligned())) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_starts_over_goes_to_the_end_and_not_beyond() {
+        for (some, all) in [(1, 1), (1, 7), (3, 12), (5, 16), (4, 3)] {
+            let mut bytes: [u8; 20] = std::array::from_fn(|i| if i < some { 1 + i as u8 } else { 0 });
+            // SAFETY: there are so many.
+            unsafe { start_over(bytes.as_mut_ptr(), some, all) };
+            let of = |i: usize| if i < all.max(some) { 1 + (i % some) as u8 } else { 0 };
+            assert_eq!(bytes, std::array::from_fn(of), "{some} {all}");
+        }
     }
 }

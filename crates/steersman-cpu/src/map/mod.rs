@@ -26,7 +26,7 @@
 //! How it hangs together: `row` holds the loops over consecutive elements, compiled once per op,
 //! element type and instruction set; `float` and `integer` the functions in them, `table` the way
 //! from an op to its loop. `plan` folds any layout into the fewest nested loops, `chunk` feeds the
-//! rows from it.
+//! rows from it; `repeated` does without both where that would take longer than the work.
 
 mod chunk;
 mod copy;
@@ -36,6 +36,7 @@ mod integer;
 mod narrow;
 mod operations;
 mod plan;
+mod repeated;
 mod row;
 mod scalar;
 mod simd;

@@ -72,6 +72,11 @@ impl Plan {
         self.strides[k][self.rank - 1]
     }
 
+    /// The step of operand `k` from one row of the innermost dimension to the next, where there are several.
+    pub fn row_stride(&self, k: usize) -> isize {
+        if self.rank > 1 { self.strides[k][self.rank - 2] } else { 0 }
+    }
+
     /// The step of operand `k` from each element to the next through all dimensions, if it is the same
     /// throughout.
     pub fn step(&self, k: usize) -> Option<isize> {
@@ -126,9 +131,24 @@ impl Cursor {
         plan.inner() - self.index[plan.rank - 1]
     }
 
+    /// Rows left in the dimension around the innermost one, from the start of a row on.
+    pub fn rows_left(&self, plan: &Plan) -> usize {
+        if plan.rank > 1 { plan.dims[plan.rank - 2] - self.index[plan.rank - 2] } else { 0 }
+    }
+
     /// Moves on by `n`, at most what is [`left`](Cursor::left).
     pub fn advance(&mut self, plan: &Plan, n: usize) {
-        let mut d = plan.rank - 1;
+        self.advance_in(plan, plan.rank - 1, n);
+    }
+
+    /// Moves on by whole rows, at most those that are [`rows_left`](Cursor::rows_left).
+    pub fn advance_rows(&mut self, plan: &Plan, rows: usize) {
+        if rows > 0 {
+            self.advance_in(plan, plan.rank - 2, rows);
+        }
+    }
+
+    fn advance_in(&mut self, plan: &Plan, mut d: usize, n: usize) {
         self.index[d] += n;
         for k in 0..4 {
             self.offsets[k] += n as isize * plan.strides[k][d];
@@ -186,5 +206,11 @@ mod tests {
             cursor.advance(&p, n);
             i += n;
         }
+        let mut rows = p.at(20);
+        assert_eq!(rows.rows_left(&p), 4);
+        rows.advance_rows(&p, 3);
+        assert_eq!((rows.offsets, rows.rows_left(&p)), (p.at(35).offsets, 1));
+        rows.advance_rows(&p, 1);
+        assert_eq!((rows.offsets, rows.rows_left(&p)), (p.at(40).offsets, 4));
     }
 }

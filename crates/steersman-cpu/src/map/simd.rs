@@ -4,6 +4,7 @@ use super::chunk::Task;
 use super::cost::{self, Rate};
 use super::narrow::Half;
 use super::plan::{OUT, Plan};
+use super::repeated;
 use super::row::{RowFn, Rows};
 use super::scalar::Scalar;
 use super::stream;
@@ -108,7 +109,7 @@ impl Flat {
             flat.at[k] = io.inputs[k].as_mut_ptr();
             if o.is_contiguous() {
                 flat.step[k] = o.dtype.size();
-            } else if o.strides.iter().all(|&s| s == 0) {
+            } else if w.output().dims.iter().zip(&o.strides).all(|(&n, &s)| n == 1 || s == 0) {
                 same |= 1 << k;
             } else {
                 return None;
@@ -218,7 +219,7 @@ impl Kernel for Simd {
     /// Before 2, what was learned of values that serve whole rows was kept with what was learned of rows that repeat, and
     /// writing past the caches was thought to go on beside computing.
     fn revision(&self) -> u32 {
-        3
+        4
     }
 
     fn device(&self) -> DeviceId {
@@ -255,6 +256,10 @@ impl Kernel for Simd {
         Ok(())
     }
 
+    fn outdone(&self, _w: &Workload) -> Option<&'static str> {
+        self.level.outdone()
+    }
+
     fn params(&self, w: &Workload) -> ParamList {
         self.ctx.thread_params(w)
     }
@@ -288,6 +293,10 @@ impl Kernel for Simd {
                 if stream { flat.run_past_the_cache(range) } else { flat.run(range) }
             };
             return Ok(self.split(n, p.threads.into(), &part));
+        }
+        // SAFETY: `io` is valid for the workload, and these are the loops for its elements.
+        if widen.is_none() && !chooses && !self.stream && unsafe { repeated::run(w, rows, io) } {
+            return Ok(Ran::Clean);
         }
         let narrow = if chooses { None } else { half(w.output()) };
         let (mut base, mut size) = ([std::ptr::null_mut(); 4], [1; 4]);

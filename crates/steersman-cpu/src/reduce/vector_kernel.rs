@@ -69,7 +69,7 @@ impl<W: Way> Kernel for VectorKernel<W> {
     }
 
     fn revision(&self) -> u32 {
-        6
+        7
     }
 
     fn device(&self) -> DeviceId {
@@ -91,6 +91,10 @@ impl<W: Way> Kernel for VectorKernel<W> {
             Some(_) => Err(Refusal::new(W::OTHERWISE)),
             None => Err(Refusal::new("not a reduction")),
         }
+    }
+
+    fn outdone(&self, _w: &Workload) -> Option<&'static str> {
+        self.level.outdone()
     }
 
     fn params(&self, w: &Workload) -> ParamList {

@@ -33,12 +33,13 @@ struct Report {
     hit_ns_p99: f64,
     miss_ns_p50: f64,
     miss_ns_p99: f64,
-    /// Legal candidates of the workload the misses decide: about twenty, more where no workload has that few.
+    /// Candidates of the workload the misses decide, those that others always outdo among them: about twenty, more where no
+    /// workload has that few.
     candidates: usize,
     allocations_per_hit: f64,
     /// The workload the misses decide.
     miss_workload: String,
-    /// The same of the workload with the most candidates.
+    /// The same of the workload with the most candidates that a decision weighs.
     most: Busiest,
     /// Share of repeated calls that were due for timing.
     due_share: f64,
@@ -67,12 +68,10 @@ pub fn run(screen: &Screen) -> Outcome {
     table.row(["hit".to_string(), ns(report.hit_ns_p50), ns(report.hit_ns_p99), allocations]);
     let at_once = format!("on {} threads at once", report.threads);
     table.row(["hit".to_string(), ns(report.hit_ns_p50_threads), String::new(), at_once]);
-    let candidates = format!("{} candidates of '{}'", report.candidates, report.miss_workload);
+    let candidates = format!("{} candidates of '{}', all weighed", report.candidates, report.miss_workload);
     table.row(["miss".to_string(), ns(report.miss_ns_p50), ns(report.miss_ns_p99), candidates]);
-    if report.most.workload != report.miss_workload {
-        let most = format!("{} candidates of '{}'", report.most.candidates, report.most.workload);
-        table.row(["miss".to_string(), ns(report.most.miss_ns_p50), String::new(), most]);
-    }
+    let most = format!("{} candidates of '{}'", report.most.candidates, report.most.workload);
+    table.row(["miss".to_string(), ns(report.most.miss_ns_p50), String::new(), most]);
     screen.print(&table.show(&screen.paint))
 }
 
@@ -89,10 +88,14 @@ fn measure(runtime: &Runtime) -> Result<Report, Failure> {
     };
     let (hits, due) = hit_times(engine, &workloads, &whole)?;
     let threads = runtime.cpu().team.max();
-    let ((miss_workload, candidates), (busiest, most)) = about_twenty_and_most(engine)?;
+    let (busiest, most) = most_candidates(engine)?;
+    let most_misses = miss_times(engine, &busiest, &whole)?;
+    // Twenty are more than most workloads have, unless those are weighed too that others always outdo.
+    let weighed = engine.settings().weigh_all;
+    engine.configure(|s| s.weigh_all = true);
+    let (miss_workload, candidates) = about_twenty(engine)?;
     let misses = miss_times(engine, &miss_workload, &whole)?;
-    let most_misses =
-        if busiest == miss_workload { misses.clone() } else { miss_times(engine, &busiest, &whole)? };
+    engine.configure(|s| s.weigh_all = weighed);
     Ok(Report {
         hit_ns_p50: percentile(&hits, 0.5)?,
         hit_ns_p99: percentile(&hits, 0.99)?,
@@ -191,9 +194,8 @@ fn allocations_per_hit(engine: &Engine, workloads: &[Workload]) -> Result<f64, F
 /// A workload with the number of its legal candidates.
 type Counted = (Workload, usize);
 
-/// Of some workloads with many candidates: the one that has the fewest from twenty on (else the most), and the one
-/// with the most.
-fn about_twenty_and_most(engine: &Engine) -> Result<(Counted, Counted), Failure> {
+/// Some workloads with many candidates.
+fn busy(engine: &Engine) -> Result<Vec<Counted>, Failure> {
     let texts = [
         "matmul f32 64x64 64x64",
         "matmul f32 500x500 500x500",
@@ -211,11 +213,22 @@ fn about_twenty_and_most(engine: &Engine) -> Result<(Counted, Counted), Failure>
         let n = engine.estimates(&w).len();
         (n > 0).then_some((w, n))
     };
-    let counted: Vec<Counted> = texts.iter().filter_map(count).collect();
-    let most = counted.iter().max_by_key(|(_, n)| *n);
-    let twenty = counted.iter().filter(|(_, n)| *n >= 20).min_by_key(|(_, n)| *n).or(most);
-    let none = || Failure::failed("no workload has a candidate");
-    Ok((twenty.cloned().ok_or_else(none)?, most.cloned().ok_or_else(none)?))
+    let mut counted: Vec<Counted> = texts.iter().filter_map(count).collect();
+    counted.sort_by_key(|(_, n)| *n);
+    if counted.is_empty() { Err(Failure::failed("no workload has a candidate")) } else { Ok(counted) }
+}
+
+/// The one of them that has the fewest from twenty on, else the most.
+fn about_twenty(engine: &Engine) -> Result<Counted, Failure> {
+    let all = busy(engine)?;
+    let at = all.iter().position(|(_, n)| *n >= 20).unwrap_or(all.len() - 1);
+    Ok(all[at].clone())
+}
+
+/// The one of them that has the most.
+fn most_candidates(engine: &Engine) -> Result<Counted, Failure> {
+    let all = busy(engine)?;
+    Ok(all[all.len() - 1].clone())
 }
 
 fn miss_times(engine: &Engine, w: &Workload, whole: &dyn Fn()) -> Result<Vec<f64>, Failure> {
