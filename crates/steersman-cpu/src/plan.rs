@@ -30,9 +30,9 @@ const TINY: [usize; 2] = [3, 13];
 /// Bytes of an operand beyond which all is as large as anything: more teaches little, and takes long.
 const FAR: usize = 45 << 20;
 
-/// Sizes around which three or two operands outgrow the last cache, of f32 or f64: times triple between two of
-/// [`SIZES`] there.
-const OUTGROWN: [usize; 2] = [1_400_017, 3_100_003];
+/// Sizes around which three or two operands outgrow the last cache, of f32 or f64, and of those it never holds: times triple
+/// between two of [`SIZES`] there, and writing past the cache begins to pay.
+const OUTGROWN: [usize; 5] = [1_100_009, 1_400_017, 1_750_019, 3_100_003, 6_600_011];
 
 fn push(all: &mut Vec<Wanted>, importance: f64, op: Op, dtype: DType, shapes: &[&[usize]]) {
     let operands = shapes.iter().enumerate().map(|(i, s)| {
@@ -126,7 +126,7 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
 
 fn reductions(all: &mut Vec<Wanted>, quick: bool) {
     let edges: &[usize] =
-        if quick { &[3, 29, 211, 1499] } else { &[1, 3, 7, 13, 29, 64, 83, 211, 512, 600, 1499, 3989] };
+        if quick { &[3, 29, 211, 1499] } else { &[1, 3, 7, 13, 29, 83, 211, 600, 1499, 3989] };
     for &kind in ReduceOp::ALL {
         let everyday = matches!(kind, ReduceOp::Sum | ReduceOp::Max | ReduceOp::Min | ReduceOp::Mean);
         let dtypes: &[DType] = if everyday || !quick { &[DType::F32, DType::F64] } else { &[] };
@@ -154,6 +154,13 @@ fn reductions(all: &mut Vec<Wanted>, quick: bool) {
                     for &rows in edges {
                         let axes = Axes::from_list(&[1]).unwrap_or_default();
                         push(all, 2.5, Op::Reduce { kind, axes }, dtype, &[&[rows, cols]]);
+                    }
+                }
+                // Columns that begin at cache lines, which none of the edges make.
+                for cols in [32, 64, 256, 1024] {
+                    for &rows in edges.iter().skip(2).step_by(2) {
+                        let axes = Axes::from_list(&[0]).unwrap_or_default();
+                        push(all, 1.0, Op::Reduce { kind, axes }, dtype, &[&[rows, cols]]);
                     }
                 }
                 for n in [9_000_011, 17_000_023] {

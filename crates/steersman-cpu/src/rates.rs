@@ -98,8 +98,8 @@ fn elementwise(
 const ROWS: usize = 64;
 const SHORT_ROW: usize = 16;
 const SHORTEST_ROWS: [usize; 2] = [2, 7];
-const LINES: [usize; 2] = [8, 64];
-const COLUMNS: usize = 32;
+const LINES: [usize; 2] = [8, 56];
+const COLUMNS: usize = 80;
 
 /// Elements of one row, what a row itself takes, and elements of columns.
 fn reduction(
