@@ -19,6 +19,8 @@ pub struct Candidate {
     pub prior: Seconds,
     /// Bytes that have to be carried for it; its estimate says how long that takes and how well it is known.
     pub moved: Bytes,
+    /// The kernel that runs the same loops in wider vectors.
+    pub(crate) wider: Option<u16>,
     /// Whether its kernel is not on the host, or something lives elsewhere.
     pub(crate) away: bool,
 }

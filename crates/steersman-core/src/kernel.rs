@@ -205,6 +205,11 @@ pub trait Kernel: Send + Sync {
         None
     }
 
+    /// Name of the kernel that runs the same loops in narrower vectors. Where both are about as quick this one runs.
+    fn narrower(&self) -> Option<String> {
+        None
+    }
+
     /// The parameter points worth considering.
     fn params(&self, _w: &Workload) -> ParamList {
         smallvec::smallvec![Params::SERIAL]

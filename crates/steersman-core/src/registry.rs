@@ -22,6 +22,8 @@ pub enum RegistryError {
 /// Every kernel there is.
 pub struct Registry {
     kernels: Box<[OnceLock<Arc<dyn Kernel>>]>,
+    /// For each the one that runs the same loops in wider vectors.
+    wider: Box<[OnceLock<u16>]>,
     len: AtomicUsize,
     writing: Mutex<()>,
 }
@@ -30,6 +32,7 @@ impl Default for Registry {
     fn default() -> Registry {
         Registry {
             kernels: (0..MAX_KERNELS).map(|_| OnceLock::new()).collect(),
+            wider: (0..MAX_KERNELS).map(|_| OnceLock::new()).collect(),
             len: AtomicUsize::new(0),
             writing: Mutex::new(()),
         }
@@ -45,9 +48,14 @@ impl Registry {
         }
         let at = self.len.load(Ordering::Relaxed);
         let name = kernel.name().to_string();
+        let narrower = kernel.narrower().and_then(|n| self.find(&n));
         match self.kernels.get(at).map(|slot| slot.set(kernel)) {
             Some(Ok(())) => {
                 self.len.store(at + 1, Ordering::Release);
+                if let Some(narrower) = narrower {
+                    // Taken by another that says the same: one of them is enough.
+                    let _ = self.wider[narrower as usize].set(at as u16);
+                }
                 Ok(at as u16)
             }
             _ => Err(RegistryError::Full(name)),
@@ -58,6 +66,12 @@ impl Registry {
     #[inline]
     pub fn get(&self, index: u16) -> Option<&Arc<dyn Kernel>> {
         self.kernels.get(index as usize).and_then(|k| k.get())
+    }
+
+    /// The kernel that runs the same loops as this one in wider vectors, if there is one.
+    #[inline]
+    pub fn wider(&self, index: u16) -> Option<u16> {
+        self.wider.get(index as usize).and_then(|w| w.get()).copied()
     }
 
     /// Index of the kernel with this name.

@@ -136,6 +136,16 @@ impl Level {
         Level::ALL.into_iter().rev().find(|l| l.available()).unwrap_or(Level::Baseline)
     }
 
+    /// The name of the same kernel one level narrower, of one whose name ends with this one.
+    pub fn narrower(self, name: &str) -> Option<String> {
+        let level = match self {
+            Level::Baseline => return None,
+            Level::Avx2 => Level::Baseline,
+            Level::Avx512 => Level::Avx2,
+        };
+        Some(format!("{}{}", name.strip_suffix(self.name())?, level.name()))
+    }
+
     /// Why kernels of this level are not weighed, if two wider ones run the same loops: of 683 shapes of all classes the
     /// third was the quickest in 21 by more than 2%, and by 11% at most, while it was chosen wrongly at up to 86% more, and
     /// took a third of a calibration (Xeon with AVX-512).

@@ -61,8 +61,9 @@ pub struct Estimate {
 /// does to the other.
 const SHARED: f64 = 0.8;
 
-/// Share of its relative spread that a candidate's time is raised by when choosing.
-const CAUTION: f64 = 0.5;
+/// Share of its relative spread that a candidate's time is raised by when choosing. (Six calibrations on 684 shapes: mean
+/// regret 1.29% with none of it, 1.30 with a tenth, 1.33 with a third, 1.44 with half, 1.59 with 0.8.)
+const CAUTION: f64 = 0.1;
 
 /// Relative deviation of a transfer's time, by whether its link was ever measured, and how far the central 90% reach.
 const MEASURED_MOVE: (f64, f64) = (0.1, 1.2);

@@ -69,6 +69,9 @@ const PROCESS: f64 = 3e-9;
 /// Share of what work takes at probed rates that it takes at least, where nothing of its size was seen.
 const LEAST: f64 = 0.25;
 
+/// Samples of a kernel from which one of them can be judged by the others.
+const ENOUGH: u64 = 5;
+
 /// A spread of e³ either way says "unknown"; more would say the same.
 const WIDEST: f64 = 3.0;
 
@@ -227,6 +230,35 @@ impl Model {
                 self.seen = self.history.keys().map(|(hash, _)| *hash).collect();
             }
         }
+    }
+
+    /// What a run would be expected to take, had this time not been learned of it. `None` where its kernel was seen too
+    /// little otherwise.
+    pub fn without(&self, variant: Variant, w: &Workload, terms: &Terms, seconds: f64) -> Option<f64> {
+        let subject = Subject::of(w, 0);
+        let (fitted, cell) = self.fit(&subject.cell(variant))?;
+        if !cell.drafted || cell.stats.samples < ENOUGH {
+            return None;
+        }
+        let expected = fitted.fit.seconds(terms);
+        let residual = (seconds / expected).ln();
+        Some(expected * cell.local.without(&subject.at, residual).exp())
+    }
+
+    /// Takes a time that was learned out again, as far as its cells are not settled.
+    pub fn take_back(&mut self, variant: Variant, w: &Workload, hash: u64, seconds: f64) {
+        let key = Subject::of(w, hash).cell(variant);
+        for key in [key, key.pool()] {
+            let same = |s: &settle::Sample| s.key == key && s.seconds == seconds && s.weight == 1.0;
+            if let Some(at) = self.samples.iter().rposition(same) {
+                let s = self.samples.swap_remove(at);
+                if let Some(cell) = self.cells.get_mut(&key).filter(|c| !c.settled) {
+                    cell.stats.take_back(&s.terms, seconds);
+                    cell.fit = OnceLock::new();
+                }
+            }
+        }
+        self.history.remove(&(hash, variant));
     }
 
     /// What the model needs of a workload whose key hashes to this, worked out once for all its candidates.

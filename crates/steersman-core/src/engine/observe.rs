@@ -1,10 +1,11 @@
 //! What came of it: the ledger, the drift watch and the model take measurements in.
 
 use super::{Engine, fallback_hash, lock, read, write};
-use crate::cost::{CellKey, Machine, Variant};
+use crate::cost::{CellKey, Machine, Terms, Variant};
 use crate::decision::Decision;
 use crate::drift::Shift;
 use crate::guard::Offence;
+use crate::kernel::Kernel;
 use crate::log::ReasonCode;
 use crate::units::Seconds;
 use crate::workload::Workload;
@@ -85,14 +86,42 @@ impl Engine {
     pub fn learn(&self, variant: Variant, w: &Workload, seconds: f64, weight: f64) {
         let Some(kernel) = self.registry.get(variant.kernel) else { return };
         let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
-        let (terms, pace) = {
-            let devices = read(&self.devices);
-            let unknown = Machine::default();
-            let machine = devices.get(kernel.device().0 as usize).map_or(&unknown, |d| &d.machine);
-            (kernel.terms(w, variant.params, machine), machine.pace.unwrap_or(1.0))
-        };
-        let speed = self.speed(kernel.device(), variant.params.threads > 1) * pace;
-        write(&self.model).observe(variant, w, hash, &terms, seconds / speed, weight);
+        let terms = self.terms(&**kernel, variant, w);
+        let seconds = self.undisturbed(variant, seconds);
+        write(&self.model).observe(variant, w, hash, &terms, seconds, weight);
+    }
+
+    /// What a run that takes this long now would take at the speed that all is learned at.
+    pub(crate) fn undisturbed(&self, variant: Variant, seconds: f64) -> f64 {
+        let Some(kernel) = self.registry.get(variant.kernel) else { return seconds };
+        let device = kernel.device();
+        let pace = read(&self.devices).get(device.0 as usize).and_then(|d| d.machine.pace).unwrap_or(1.0);
+        seconds / (self.speed(device, variant.params.threads > 1) * pace)
+    }
+
+    /// What a run would be expected to take, at that speed, had this time not been learned of it. `None` where too little
+    /// else is known.
+    pub(crate) fn without(&self, variant: Variant, w: &Workload, seconds: f64) -> Option<f64> {
+        let kernel = self.registry.get(variant.kernel)?;
+        let terms = self.terms(&**kernel, variant, w);
+        read(&self.model).without(variant, w, &terms, seconds)
+    }
+
+    /// Has this time, at that speed, be learned in place of another.
+    pub(crate) fn replace(&self, variant: Variant, w: &Workload, was: f64, seconds: f64) {
+        let Some(kernel) = self.registry.get(variant.kernel) else { return };
+        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let terms = self.terms(&**kernel, variant, w);
+        let mut model = write(&self.model);
+        model.take_back(variant, w, hash, was);
+        model.observe(variant, w, hash, &terms, seconds, 1.0);
+    }
+
+    fn terms(&self, kernel: &dyn Kernel, variant: Variant, w: &Workload) -> Terms {
+        let devices = read(&self.devices);
+        let unknown = Machine::default();
+        let machine = devices.get(kernel.device().0 as usize).map_or(&unknown, |d| &d.machine);
+        kernel.terms(w, variant.params, machine)
     }
 
     /// A kernel failed, panicked, hung or lied: it is put away, and the next decision is another.

@@ -137,7 +137,8 @@ impl Engine {
                     moved = c.bytes;
                 }
                 slowest = slowest.min(estimate.high.0);
-                found.push(Candidate { variant, estimate, prior, moved, away: carried.is_some() });
+                let wider = self.registry.wider(index);
+                found.push(Candidate { variant, estimate, prior, moved, wider, away: carried.is_some() });
             }
         }
         if w.class() == OpClass::Custom {

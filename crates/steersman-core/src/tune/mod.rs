@@ -5,6 +5,7 @@
 //! in turns and learns the medians. Interrupted at any point, everything learned so far stays.
 
 mod again;
+mod audit;
 mod checks;
 mod next;
 mod search;
@@ -22,6 +23,7 @@ use crate::guard::Offence;
 use crate::measure::{Contest, Rig};
 use crate::workload::Workload;
 use again::Again;
+use audit::Audit;
 use checks::Checks;
 use next::{Queue, is_long};
 use std::ops::ControlFlow;
@@ -123,8 +125,8 @@ const PATIENCE: f64 = 0.3;
 /// Share of the budget that checks of kernels that only take large workloads may go on after it.
 const LAST_CHECKS: f64 = 0.03;
 
-/// Share of the budget for second looks at what is doubted.
-const SECOND_LOOKS: f64 = 0.06;
+/// Share of the budget for second looks at what is doubted: half of it for what was doubted at once.
+const SECOND_LOOKS: f64 = 0.16;
 
 /// Shares of the budget after which it is looked up where nothing was measured yet.
 const DRAFTS: f64 = 0.12;
@@ -142,7 +144,7 @@ pub fn calibrate(
     let mut watchdog = Watchdog::new();
     let mut checks = Checks::default();
     let mut queue = Queue::new(wanted);
-    let mut again = Again::default();
+    let (mut again, mut audit) = (Again::default(), Audit::default());
     let mut next_draft = how.budget.mul_f64(DRAFTS);
     let first_looks = how.budget.mul_f64(1.0 - SECOND_LOOKS);
     while started.elapsed() < first_looks {
@@ -191,6 +193,7 @@ pub fn calibrate(
                 let disturbed = series.iter().filter(|s| s.samples.is_empty() && !s.disturbed.is_empty());
                 queue.put_off(&next, disturbed.map(|s| s.variant).collect());
                 again.keep_back(&w, &mut series, &again::limits(engine, &w));
+                let mut learned = Vec::new();
                 for s in series {
                     if let Some(why) = s.failed.clone() {
                         let offence =
@@ -198,9 +201,11 @@ pub fn calibrate(
                         put_away(engine, &mut report, s.variant, &w, offence, why);
                     } else if let Some(m) = s.typical() {
                         engine.learn(s.variant, &w, m, 1.0);
+                        learned.push((s.variant, engine.undisturbed(s.variant, m)));
                         report.samples += s.samples.len();
                     }
                 }
+                audit.note(&w, learned);
             }
             Timed::Hung(variant) => {
                 let why = format!("did not come back within {:.1} s", how.timeout.as_secs_f64());
@@ -216,7 +221,9 @@ pub fn calibrate(
         true => Duration::ZERO,
         false => how.budget.saturating_sub(started.elapsed()),
     };
-    again.look(engine, bench, how, &mut watchdog, left, &mut report);
+    let began = Instant::now();
+    again.look(engine, bench, how, &mut watchdog, left / 2, &mut report);
+    audit.look(engine, bench, how, &mut watchdog, began + left, &mut report);
     let until = Instant::now() + how.budget.mul_f64(LAST_CHECKS);
     for (w, variant) in checks.left() {
         if report.interrupted || Instant::now() > until {

@@ -245,6 +245,10 @@ impl Kernel for ByRows {
         self.level.outdone()
     }
 
+    fn narrower(&self) -> Option<String> {
+        self.level.narrower(&self.name)
+    }
+
     fn params(&self, w: &Workload) -> ParamList {
         self.ctx.thread_params(w)
     }

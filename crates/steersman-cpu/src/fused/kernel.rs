@@ -206,6 +206,10 @@ impl Kernel for Fused {
         self.level.outdone()
     }
 
+    fn narrower(&self) -> Option<String> {
+        self.level.narrower(&self.name)
+    }
+
     fn params(&self, w: &Workload) -> ParamList {
         let Ok(shape) = Shape::new(w) else { return ParamList::new() };
         let mut list = self.ctx.thread_params(w);

@@ -260,6 +260,10 @@ impl Kernel for Simd {
         self.level.outdone()
     }
 
+    fn narrower(&self) -> Option<String> {
+        self.level.narrower(&self.name)
+    }
+
     fn params(&self, w: &Workload) -> ParamList {
         self.ctx.thread_params(w)
     }

@@ -97,6 +97,10 @@ impl<W: Way> Kernel for VectorKernel<W> {
         self.level.outdone()
     }
 
+    fn narrower(&self) -> Option<String> {
+        self.level.narrower(&self.name)
+    }
+
     fn params(&self, w: &Workload) -> ParamList {
         self.ctx.thread_params(w)
     }

@@ -61,6 +61,26 @@ impl Stats {
         self.range = Some(self.range.map_or((at, at), |(a, b)| (a.min(at), b.max(at))));
     }
 
+    /// Takes a full sample that was added out again. What had faded since stays faded.
+    pub fn take_back(&mut self, terms: &Terms, seconds: f64) {
+        if !(seconds > 0.0 && self.weight >= 1.0) {
+            return;
+        }
+        let unit = self.unit();
+        let z = |x: f64| x * unit / seconds;
+        let x = terms.seconds();
+        for (i, &xi) in x.iter().enumerate() {
+            let zi = z(xi);
+            self.moment[i] -= zi;
+            for (j, &xj) in x.iter().enumerate() {
+                self.gram[i][j] -= zi * z(xj);
+            }
+            self.gram[i][i] = self.gram[i][i].max(0.0);
+        }
+        self.weight -= 1.0;
+        self.samples -= self.samples.min(1);
+    }
+
     /// As bytes: the terms in use only, little-endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let used = (0..MAX_TERMS).rev().find(|&i| self.gram[i][i] != 0.0).map_or(0, |i| i + 1);
