@@ -110,3 +110,75 @@ impl Audit {
         found.into_iter().map(|(_, at, variants)| (at, variants)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{Machine, Terms};
+    use crate::device::DeviceId;
+    use crate::kernel::{Kernel, KernelError, Params, Ran, Refusal};
+    use crate::measure::Rig;
+    use crate::op::Op;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    struct Even;
+    impl Kernel for Even {
+        fn name(&self) -> &str {
+            "test/even"
+        }
+        fn device(&self) -> DeviceId {
+            DeviceId(0)
+        }
+        fn handles(&self, _: Op) -> bool {
+            true
+        }
+        fn supports(&self, _: &Workload) -> Result<(), Refusal> {
+            Ok(())
+        }
+        fn terms(&self, _: &Workload, _: Params, _: &Machine) -> Terms {
+            Terms::launch(2e-3)
+        }
+    }
+
+    /// Takes two milliseconds, and notes of what it was asked for.
+    #[derive(Clone, Default)]
+    struct Asked(Arc<Mutex<Vec<String>>>);
+    impl Rig for Asked {
+        fn run(&mut self, _: Variant) -> Result<Ran, KernelError> {
+            std::thread::sleep(Duration::from_millis(2));
+            Ok(Ran::Clean)
+        }
+        fn check(&mut self, _: Variant) -> Result<(), String> {
+            Ok(())
+        }
+    }
+    impl Bench for Asked {
+        fn rig(&self, w: &Workload) -> Result<Box<dyn Rig>, String> {
+            self.0.lock().unwrap().push(w.to_string());
+            Ok(Box::new(self.clone()))
+        }
+    }
+
+    #[test]
+    fn what_took_far_longer_than_all_the_rest_lets_expect_is_taken_again_and_nothing_else() {
+        let engine = Engine::default();
+        let kernel = engine.register(Arc::new(Even)).unwrap();
+        let variant = Variant { kernel, params: Params::SERIAL };
+        let mut audit = Audit::default();
+        let workload = |n: usize| -> Workload { format!("exp f32 {n}").parse().unwrap() };
+        for n in [10, 20, 45, 90, 200, 400, 900, 2000, 4000] {
+            let seconds = if n == 200 { 80e-3 } else { 2.2e-3 };
+            engine.learn(variant, &workload(n), seconds, 1.0);
+            audit.note(&workload(n), [(variant, seconds)]);
+        }
+        let rig = Asked::default();
+        let until = Instant::now() + Duration::from_secs(60);
+        let how = Calibration::default();
+        audit.look(&engine, &rig, &how, &mut Watchdog::new(), until, &mut Report::default());
+        engine.with_model_mut(|m| m.refit());
+        assert_eq!(*rig.0.lock().unwrap(), ["exp f32 200"]);
+        let now = engine.estimates(&workload(201))[0].estimate.mean.0;
+        assert!((1e-3..20e-3).contains(&now), "{now}");
+    }
+}

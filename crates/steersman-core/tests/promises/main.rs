@@ -1,10 +1,12 @@
 //! The engine's promises, proven on simulated devices: scripted costs, scripted noise, virtual time.
 
 mod budget;
+mod clock;
 mod default;
 mod failure;
 mod frozen;
 mod interval;
+mod outdone;
 mod places;
 mod simulated;
 mod slowdown;

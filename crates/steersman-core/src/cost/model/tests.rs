@@ -94,3 +94,37 @@ fn the_quick_exponential_is_close_everywhere() {
         assert!((super::exp(x) / x.exp() - 1.0).abs() < 2e-5, "{x}");
     }
 }
+
+#[test]
+fn what_was_taken_back_is_as_if_it_had_never_been() {
+    let variant = Variant { kernel: 0, params: Params { threads: 1, variant: 0 } };
+    let workload = |n: usize| -> Workload { format!("exp f64 {n}").parse().expect("a workload") };
+    let terms = |n: usize| Terms::launch(1e-9).and(n as f64 * 1e-9);
+    let learned = || {
+        let mut model = Model::default();
+        for n in [10, 40, 100, 300, 1500, 3000, 6000, 20_000] {
+            model.observe(variant, &workload(n), n as u64, &terms(n), n as f64 * 2e-9, 1.0);
+        }
+        model
+    };
+    let estimate = |model: &Model, n: usize| {
+        let w = workload(n);
+        let subject = model.subject(&w, n as u64);
+        model.estimate(variant, &subject, &terms(n), 1.0, 0, f64::INFINITY).expect("an estimate").mean.0
+    };
+    let (mut clean, mut disturbed) = (learned(), learned());
+    let (n, late) = (2000, 2000.0 * 9e-9);
+    disturbed.observe(variant, &workload(n), n as u64, &terms(n), late, 1.0);
+    disturbed.draft();
+    let expected = disturbed.without(variant, &workload(n), &terms(n), late).expect("enough is known");
+    assert!((expected / (n as f64 * 2e-9)).ln().abs() < 0.5, "{expected}");
+    assert!(estimate(&disturbed, n) > 1.5 * expected, "it believes what it saw");
+    disturbed.take_back(variant, &workload(n), n as u64, late);
+    for model in [&mut clean, &mut disturbed] {
+        model.refit();
+    }
+    for n in [50, 2000, 9000] {
+        let (a, b) = (estimate(&clean, n), estimate(&disturbed, n));
+        assert!((a / b - 1.0).abs() < 1e-3, "{n}: {a} and {b}");
+    }
+}
