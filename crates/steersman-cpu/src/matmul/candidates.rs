@@ -83,7 +83,7 @@ impl Kernel for Product {
     }
 
     fn revision(&self) -> u32 {
-        7
+        8
     }
 
     fn device(&self) -> DeviceId {
@@ -129,6 +129,7 @@ impl Kernel for Product {
             _ if !matches!(d, DType::F32 | DType::F64) => Err(Refusal::new(format!("does not multiply {d}"))),
             How::Amx if d != DType::F32 => Err(Refusal::new(format!("does not multiply {d}"))),
             How::Gemv(_) if m != 1 && n != 1 => Err(Refusal::new("only for one row or one column of result")),
+            How::Packed(_) if m < 4 || n < 4 => Err(Refusal::new("packing a few rows or columns never pays")),
             How::Blas(_) => {
                 // SAFETY: only the strides are looked at.
                 let g = product_at::<f32>(
@@ -144,21 +145,22 @@ impl Kernel for Product {
 
     fn outdone(&self, w: &Workload) -> Option<&'static str> {
         let (_, m, k, n) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
+        let few = |x: usize| (2..8).contains(&x);
         match self.how {
-            How::Packed(_) if m < 4 || n < 4 => Some("packing a few rows or columns never pays"),
             // 30×1×177 f64 takes 0.81 µs packed and 0.65 otherwise, but 504×2×99 f32 4.6 and 6.2.
             How::Packed(_) if k < 4 && m * n < 20_000 => Some("packing for a few steps does not pay yet"),
             // Of 88 products with rows and columns to pack none was quickest by a narrower one.
             How::Packed(level) if level < Level::best() => {
                 Some("a wider instruction set packs the same here")
             }
-            // 7×300×22 f32 takes 11.9 µs, 512×6×4 3.4: up to ten times what our own take. Of single rows and columns it was
-            // quickest in 3 of 26, by 13% at most.
-            How::GemmCrate | How::MatrixMultiply if m < 8 || n < 8 => {
+            // 7×300×22 f32 takes 11.9 µs, 512×6×4 3.4: up to ten times what our own take.
+            How::GemmCrate | How::MatrixMultiply if few(m) || few(n) => {
                 Some("it computes a few rows or columns one by one")
             }
             // Of 18 products of 1 to 7 steps it was quickest in none, and up to 5 times behind.
-            How::GemmCrate | How::MatrixMultiply if k < 8 => Some("its steps are made for many at once"),
+            How::GemmCrate | How::MatrixMultiply if k < 8 && m > 1 && n > 1 => {
+                Some("its steps are made for many at once")
+            }
             How::Small(level) | How::Gemv(level) => level.outdone(),
             _ => None,
         }
@@ -187,6 +189,8 @@ impl Kernel for Product {
 
     fn terms(&self, w: &Workload, p: Params, machine: &Machine) -> Terms {
         let (batch, m, k, n) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
+        // A column of single products is computed as a row.
+        let (m, n) = if matches!(self.how, How::Gemv(_)) && k == 1 && n == 1 { (1, m) } else { (m, n) };
         let size = w.dtype().size();
         let share = 1.0 / p.threads as f64;
         let level = self.level();
