@@ -10,7 +10,7 @@ use crate::runtime::Runtime;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use steersman_core::measure::{Contest, Duel, Series};
-use steersman_core::{Decision, Variant, Workload};
+use steersman_core::{Candidate, Decision, Variant, Workload};
 
 /// One workload's verdict. Times in seconds.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -285,8 +285,14 @@ impl Runtime {
         // long; but for what is hopeless by far, which would take minutes to time.
         let mut all = self.engine().runnable(w);
         let best = all.iter().map(|c| c.estimate.high.0).fold(f64::INFINITY, f64::min);
-        let bearable = |low: f64| low <= HOPELESS * best || low <= TOO_LONG;
-        all.retain(|c| bearable(c.estimate.low.0) || c.variant == decision.variant());
+        let weighed = self.engine().estimates(w);
+        // Of those that are not weighed nothing was measured, and at its quickest anything could be quick.
+        let least = |c: &Candidate| match weighed.iter().any(|x| x.variant == c.variant) {
+            true => c.estimate.low.0,
+            false => c.estimate.mean.0,
+        };
+        let bearable = |c: &Candidate| least(c) <= HOPELESS * best || least(c) <= TOO_LONG;
+        all.retain(|c| bearable(c) || c.variant == decision.variant());
         let variants: Vec<Variant> = all.iter().map(|c| c.variant).collect();
         Ok(Trial { workload: w, decision, series: self.contest(w, &variants, &HOW)?, duel: None })
     }

@@ -28,14 +28,17 @@ const CLOCK: Duration = Duration::from_millis(1);
 /// The quickest run so far, in ticks of the clock, to compare others with.
 #[derive(Debug)]
 pub struct Whole {
-    usual: Mutex<Usual>,
+    /// Of one or two threads, up to four, eight, and so on: the slowest of many is always slower than one alone, and by what
+    /// is usual of one they would hardly ever be whole.
+    usual: [Mutex<Usual>; SORTS],
     /// What the clock does.
     pub tempo: Tempo,
 }
 
 impl Default for Whole {
     fn default() -> Whole {
-        Whole { usual: Mutex::new(Usual::new(WHOLE, MEMORY)), tempo: Tempo::default() }
+        let usual = std::array::from_fn(|_| Mutex::new(Usual::new(WHOLE, MEMORY)));
+        Whole { usual, tempo: Tempo::default() }
     }
 }
 
@@ -55,7 +58,7 @@ impl Whole {
             let parallel = team.run(threads, &body).is_parallel();
             parallel.then(|| f64::from_bits(slowest.into_inner()))
         };
-        took.is_some_and(|took| self.seen().judge(took / tick, Instant::now()))
+        took.is_some_and(|took| self.seen(threads).judge(took / tick, Instant::now()))
     }
 
     /// Waits for that, but not longer than this; whether it came about.
@@ -70,19 +73,27 @@ impl Whole {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Usual> {
-        self.usual.lock().unwrap_or_else(PoisonError::into_inner)
+    fn seen(&self, threads: usize) -> MutexGuard<'_, Usual> {
+        self.usual[sort(threads)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ticks of the quickest run.
     pub(super) fn best(&self) -> Option<f64> {
-        self.seen().best()
+        self.seen(1).best()
     }
 
     /// What an earlier process saw.
     pub(super) fn expect(&self, best: Option<f64>) {
-        self.seen().expect(best);
+        self.seen(1).expect(best);
     }
+}
+
+/// Sorts of thread counts that are told apart.
+const SORTS: usize = 8;
+
+/// Which of them a count is.
+fn sort(threads: usize) -> usize {
+    (threads.max(2).next_power_of_two().trailing_zeros() as usize - 1).min(SORTS - 1)
 }
 
 /// Aligned, since across cache lines it takes a seventh longer, on some threads and not on others.
@@ -114,6 +125,16 @@ fn pulse() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_threads_are_told_from_few() {
+        assert_eq!([1, 2, 3, 4, 5, 16, 1000].map(sort), [0, 0, 1, 1, 2, 3, 7]);
+        let whole = Whole::default();
+        whole.expect(Some(1.0));
+        let now = Instant::now();
+        assert!(!whole.seen(2).judge(2.0, now), "slower than one ever was");
+        assert!(whole.seen(16).judge(2.0, now), "nobody knows what sixteen take");
+    }
 
     #[test]
     fn it_looks_at_as_many_threads_as_are_asked_about() {
