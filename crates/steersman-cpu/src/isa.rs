@@ -146,9 +146,9 @@ impl Level {
         Some(format!("{}{}", name.strip_suffix(self.name())?, level.name()))
     }
 
-    /// Why kernels of this level are not weighed, if two wider ones run the same loops: of 683 shapes of all classes the
-    /// third was the quickest in 21 by more than 2%, and by 11% at most, while it was chosen wrongly at up to 86% more, and
-    /// took a third of a calibration (Xeon with AVX-512).
+    /// Why kernels of this level are not weighed, if two wider ones run the same loops: of 690 shapes of all classes the
+    /// third was the quickest in 23 by more than 2%, in 8 by more than 5%, and by 11% at most, while it was chosen wrongly at up
+    /// to 86% more (Xeon with AVX-512).
     pub fn outdone(self) -> Option<&'static str> {
         (self as u8 + 2 <= Level::best() as u8)
             .then_some("two wider instruction sets run the same loops here")
