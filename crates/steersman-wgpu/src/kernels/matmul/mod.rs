@@ -78,7 +78,7 @@ pub(super) fn ranked_tiles(
         let (down, across) = (f64::from(down), f64::from(across));
         (groups * down * across * idle * (1.0 + 24.0 * (1.0 / down + 1.0 / across)), v)
     };
-    // Scored once each: this is on the way of every decision about a product, and took half of one.
+    // Scored once each: this is on the way of every decision about a product, and took a fifth of one.
     let mut all: SmallVec<[(f64, usize); 16]> = (0..TILES.len()).filter(|v| fits(*v)).map(score).collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     all.into_iter().map(|(_, v)| v).collect()
