@@ -148,9 +148,13 @@ impl Kernel for Product {
         let few = |x: usize| (2..8).contains(&x);
         match self.how {
             // 4×5×7 f32 takes 0.2 µs packed, half of that otherwise.
-            How::Packed(_) if m * k * n < 4_000 => Some("packing takes longer than so little work"),
+            How::Packed(_) if m.saturating_mul(k).saturating_mul(n) < 4_000 => {
+                Some("packing takes longer than so little work")
+            }
             // 30×1×177 f64 takes 0.81 µs packed and 0.65 otherwise, but 311×1×30 1.9 and 2.5.
-            How::Packed(_) if k < 4 && m * n < 6_000 => Some("packing for a few steps does not pay yet"),
+            How::Packed(_) if k < 4 && m.saturating_mul(n) < 6_000 => {
+                Some("packing for a few steps does not pay yet")
+            }
             // Of 88 products with rows and columns to pack none was quickest by a narrower one.
             How::Packed(level) if level < Level::best() => {
                 Some("a wider instruction set packs the same here")
@@ -166,7 +170,11 @@ impl Kernel for Product {
             // Of 88 products it was quickest in none, and 867×8×2468 f32 was left to it at 1.7 times the best.
             How::MatrixMultiply if k < 128 => Some("other kernels are ahead of it in shallow products"),
             // 2×1077×4 f32 takes 0.8 µs in vectors of four, 1.5 in any wider.
-            How::Small(Level::Baseline) if n * w.dtype().size() <= Level::Baseline.vector_bytes() => None,
+            How::Small(Level::Baseline)
+                if n.saturating_mul(w.dtype().size()) <= Level::Baseline.vector_bytes() =>
+            {
+                None
+            }
             How::Small(level) | How::Gemv(level) => level.outdone(),
             _ => None,
         }
@@ -393,6 +401,29 @@ unsafe fn through_f32<T: Copy>(g: &Gemm<T>, widen: impl Fn(T) -> f32, narrow: im
         for j in 0..g.n {
             // SAFETY: i < m, j < n.
             unsafe { *g.c.wrapping_offset(i as isize * g.c_rs).add(j) = narrow(c[i * g.n + j]) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+    use crate::threads::Team;
+
+    #[test]
+    fn a_product_whose_steps_no_number_holds_is_counted_all_the_same() {
+        let ctx =
+            Context { device: DeviceId(0), team: Arc::new(Team::new(2)), host: Arc::new(Host::detect()) };
+        let w: Workload = "matmul f32 3000000x3000000 3000000x3000000".parse().unwrap();
+        let weighed = kernels(&ctx, None).into_iter().filter(|k| k.supports(&w).is_ok());
+        let weighed: Vec<_> = weighed.filter(|k| k.outdone(&w).is_none()).collect();
+        assert!(weighed.iter().any(|k| k.name().starts_with("cpu/matmul-packed")));
+        for k in &weighed {
+            for p in k.params(&w) {
+                let seconds = k.terms(&w, p, &Machine::default()).total();
+                assert!(seconds > 1e6 && seconds.is_finite(), "{} {p}: {seconds}", k.name());
+            }
         }
     }
 }
