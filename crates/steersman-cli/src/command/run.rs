@@ -79,16 +79,18 @@ fn forced(runtime: &Runtime, w: &Workload, args: &RunArgs) -> Result<Option<Vari
         }
         None => None,
     };
-    let e = engine.explain(w)?;
     let all = engine.runnable(w);
     let mut of_kernel: Vec<&Candidate> =
         all.iter().filter(|c| index.is_none_or(|i| c.variant.kernel == i)).collect();
     of_kernel.sort_by(|a, b| a.estimate.mean.0.total_cmp(&b.estimate.mean.0));
     let of_kernel: Vec<Variant> = of_kernel.into_iter().map(|c| c.variant).collect();
-    if let (true, Some(i)) = (of_kernel.is_empty(), index) {
-        let why = e.refused.iter().find(|(k, _)| *k == i).map(|(_, why)| why.to_string());
-        let why = why.unwrap_or_else(|| format!("it is not about {}", w.op().name()));
-        return Err(Failure::input(format!("{} cannot run '{w}': {why}", engine.name(i))));
+    if of_kernel.is_empty() {
+        let refused = engine.explain(w)?.refused;
+        if let Some(i) = index {
+            let why = refused.iter().find(|(k, _)| *k == i).map(|(_, why)| why.to_string());
+            let why = why.unwrap_or_else(|| format!("it is not about {}", w.op().name()));
+            return Err(Failure::input(format!("{} cannot run '{w}': {why}", engine.name(i))));
+        }
     }
     let fits = |v: &&Variant| {
         args.threads.is_none_or(|t| v.params.threads == t)

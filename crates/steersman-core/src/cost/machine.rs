@@ -25,7 +25,7 @@ pub struct Level {
 }
 
 /// Measured values by name.
-pub type Rates = HashMap<String, f64, BuildHasherDefault<super::local::Mix>>;
+pub type Rates = HashMap<String, f64, BuildHasherDefault<super::mix::Mix>>;
 
 /// What is known of a device's speed.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]

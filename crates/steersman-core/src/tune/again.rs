@@ -4,14 +4,13 @@
 //! is what took far longer than what is known of the kernel lets expect. (`silu` of 37 f32 was learned at 400 ns with
 //! AVX-512, at 225 with AVX2, and takes 80.)
 
-use super::watchdog::{Timed, Watchdog};
-use super::{Bench, Calibration, Report};
+use super::course::Course;
 use crate::candidate::Candidate;
 use crate::cost::{Source, Variant};
 use crate::engine::Engine;
 use crate::measure::Series;
 use crate::workload::Workload;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How far behind a serial run a parallel one is doubted: where more threads are offered, each has enough to do.
 const BEHIND: f64 = 1.15;
@@ -42,7 +41,7 @@ impl Again {
         series.retain(|s| {
             let behind = if s.variant.params.threads > 1 { serial * BEHIND } else { f64::INFINITY };
             match s.typical() {
-                Some(took) if s.failed.is_none() && took > behind.min(limit(s.variant)) => {
+                Some(took) if took > behind.min(limit(s.variant)) => {
                     doubted.push((s.variant, took));
                     false
                 }
@@ -55,32 +54,18 @@ impl Again {
     }
 
     /// Times what is doubted once more and learns the better of two; what there is no time for is learned as it was.
-    pub(super) fn look(
-        self,
-        engine: &Engine,
-        bench: &dyn Bench,
-        how: &Calibration,
-        watchdog: &mut Watchdog,
-        budget: Duration,
-        report: &mut Report,
-    ) {
-        let started = Instant::now();
+    pub(super) fn look(self, course: &mut Course<'_>, until: Instant) {
+        let (engine, how) = (course.engine, course.how);
         for (w, doubted) in self.doubted {
-            let mut series = Vec::new();
-            if started.elapsed() < budget
-                && let Ok(rig) = bench.rig(&w)
-            {
-                let variants = doubted.iter().map(|d| d.0).collect();
-                let timed = watchdog.contest(rig, variants, Vec::new(), how.contest.clone(), how.timeout);
-                if let Timed::Done { series: again, .. } = timed {
-                    series = again;
-                }
-            }
+            let rig = if course.is_over(until) { None } else { course.lay_out(&w) };
+            let series = rig.map_or_else(Vec::new, |rig| {
+                course.time(rig, &w, doubted.iter().map(|d| d.0).collect(), Vec::new(), &how.contest)
+            });
             for (variant, took) in doubted {
                 let again = series.iter().find(|s| s.variant == variant);
                 let better = again.and_then(Series::typical).map_or(took, |t| t.min(took));
                 engine.learn(variant, &w, better, 1.0);
-                report.samples += again.map_or(1, |s| s.samples.len());
+                course.report.samples += again.map_or(1, |s| s.samples.len());
             }
         }
     }

@@ -4,11 +4,10 @@
 //! the slower they made one kernel look, the more shapes around are left to another. What only ever adds time is told by
 //! what the same kernel took on other shapes at other times.
 
-use super::watchdog::{Timed, Watchdog};
-use super::{Bench, Calibration, Report};
+use super::course::Course;
 use crate::cost::Variant;
 use crate::engine::Engine;
-use crate::measure::{Contest, Series};
+use crate::measure::Contest;
 use crate::workload::Workload;
 use std::time::Instant;
 
@@ -48,37 +47,28 @@ impl Audit {
     }
 
     /// Takes again what is doubted, the worst first, and has the model know the better of two.
-    pub(super) fn look(
-        mut self,
-        engine: &Engine,
-        bench: &dyn Bench,
-        how: &Calibration,
-        watchdog: &mut Watchdog,
-        until: Instant,
-        report: &mut Report,
-    ) {
+    pub(super) fn look(mut self, course: &mut Course<'_>, until: Instant) {
+        let (engine, how) = (course.engine, course.how);
         let contest = Contest { rounds: how.contest.least, ..how.contest.clone() };
         for _ in 0..ROUNDS {
-            if Instant::now() >= until {
+            if course.is_over(until) {
                 return;
             }
             engine.with_model_mut(|m| m.draft());
             for (at, variants) in self.doubted(engine) {
-                if Instant::now() >= until {
+                if course.is_over(until) {
                     return;
                 }
                 let (w, learned) = &mut self.all[at];
                 learned.iter_mut().filter(|l| variants.contains(&l.variant)).for_each(|l| l.again = true);
-                let Ok(rig) = bench.rig(w) else { continue };
-                let timed = watchdog.contest(rig, variants, Vec::new(), contest.clone(), how.timeout);
-                let Timed::Done { series, .. } = timed else { continue };
-                for s in series {
+                let Some(rig) = course.lay_out(w) else { continue };
+                for s in course.time(rig, w, variants, Vec::new(), &contest) {
                     let Some(l) = learned.iter_mut().find(|l| l.variant == s.variant) else { continue };
-                    let new = Series::typical(&s).map(|t| engine.undisturbed(s.variant, t));
+                    let new = s.typical().map(|t| engine.undisturbed(s.variant, t));
                     if let Some(new) = new.filter(|t| *t < l.seconds * BETTER) {
                         engine.replace(l.variant, w, l.seconds, new);
                         l.seconds = new;
-                        report.samples += s.samples.len();
+                        course.report.samples += s.samples.len();
                     }
                 }
             }
@@ -114,56 +104,17 @@ impl Audit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::{Machine, Terms};
-    use crate::device::DeviceId;
-    use crate::kernel::{Kernel, KernelError, Params, Ran, Refusal};
-    use crate::measure::Rig;
-    use crate::op::Op;
+    use crate::kernel::{Params, Ran};
+    use crate::tune::Calibration;
+    use crate::tune::fixtures::{Plain, Script};
+    use std::ops::ControlFlow;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
-
-    struct Even;
-    impl Kernel for Even {
-        fn name(&self) -> &str {
-            "test/even"
-        }
-        fn device(&self) -> DeviceId {
-            DeviceId(0)
-        }
-        fn handles(&self, _: Op) -> bool {
-            true
-        }
-        fn supports(&self, _: &Workload) -> Result<(), Refusal> {
-            Ok(())
-        }
-        fn terms(&self, _: &Workload, _: Params, _: &Machine) -> Terms {
-            Terms::launch(2e-3)
-        }
-    }
-
-    /// Takes two milliseconds, and notes of what it was asked for.
-    #[derive(Clone, Default)]
-    struct Asked(Arc<Mutex<Vec<String>>>);
-    impl Rig for Asked {
-        fn run(&mut self, _: Variant) -> Result<Ran, KernelError> {
-            std::thread::sleep(Duration::from_millis(2));
-            Ok(Ran::Clean)
-        }
-        fn check(&mut self, _: Variant) -> Result<(), String> {
-            Ok(())
-        }
-    }
-    impl Bench for Asked {
-        fn rig(&self, w: &Workload) -> Result<Box<dyn Rig>, String> {
-            self.0.lock().unwrap().push(w.to_string());
-            Ok(Box::new(self.clone()))
-        }
-    }
 
     #[test]
     fn what_took_far_longer_than_all_the_rest_lets_expect_is_taken_again_and_nothing_else() {
         let engine = Engine::default();
-        let kernel = engine.register(Arc::new(Even)).unwrap();
+        let kernel = engine.register(Arc::new(Plain { seconds: 2e-3, winners: None })).unwrap();
         let variant = Variant { kernel, params: Params::SERIAL };
         let mut audit = Audit::default();
         let workload = |n: usize| -> Workload { format!("exp f32 {n}").parse().unwrap() };
@@ -177,12 +128,20 @@ mod tests {
             engine.learn(variant, &workload(n), seconds, 1.0);
             audit.note(&workload(n), [(variant, seconds)]);
         }
-        let rig = Asked::default();
-        let until = Instant::now() + Duration::from_secs(60);
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let note = asked.clone();
+        let bench = Script(move |w: &Workload, _| {
+            note.lock().unwrap().push(w.to_string());
+            std::thread::sleep(Duration::from_millis(2));
+            Ok(Ran::Clean)
+        });
         let how = Calibration::default();
-        audit.look(&engine, &rig, &how, &mut Watchdog::new(), until, &mut Report::default());
+        let mut progress = |_: crate::tune::Progress<'_>| ControlFlow::Continue(());
+        let mut course = Course::start(&engine, &bench, &how, &mut progress);
+        audit.look(&mut course, Instant::now() + Duration::from_secs(60));
         engine.with_model_mut(|m| m.refit());
-        assert_eq!(*rig.0.lock().unwrap(), ["exp f32 200", "exp f32 4000"]);
+        asked.lock().unwrap().dedup();
+        assert_eq!(*asked.lock().unwrap(), ["exp f32 200", "exp f32 4000"]);
         let now = engine.estimates(&workload(201))[0].estimate.mean.0;
         assert!((1e-3..20e-3).contains(&now), "{now}");
     }

@@ -7,6 +7,9 @@
 mod again;
 mod audit;
 mod checks;
+mod course;
+#[cfg(test)]
+mod fixtures;
 mod next;
 mod search;
 mod settle;
@@ -17,18 +20,16 @@ pub use search::{Finding, search};
 pub use settle::settle;
 pub use winners::{Kept, Kind, Winner, Winners};
 
-use crate::cost::Variant;
 use crate::engine::Engine;
-use crate::guard::Offence;
 use crate::measure::{Contest, Rig};
 use crate::workload::Workload;
 use again::Again;
 use audit::Audit;
 use checks::Checks;
+use course::Course;
 use next::{Queue, is_long};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use watchdog::{Timed, Watchdog};
 
 /// Lays workloads out in memory.
 pub trait Bench {
@@ -139,33 +140,24 @@ pub fn calibrate(
     how: &Calibration,
     progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
 ) -> Report {
-    let started = Instant::now();
-    let mut report = Report::default();
-    let mut watchdog = Watchdog::new();
+    let mut course = Course::start(engine, bench, how, progress);
     let mut checks = Checks::default();
     let mut queue = Queue::new(wanted);
     let (mut again, mut audit) = (Again::default(), Audit::default());
     let mut next_draft = how.budget.mul_f64(DRAFTS);
     let first_looks = how.budget.mul_f64(1.0 - SECOND_LOOKS);
-    while started.elapsed() < first_looks {
-        if started.elapsed() >= next_draft {
+    while course.elapsed() < first_looks {
+        if course.elapsed() >= next_draft {
             engine.with_model_mut(|m| m.draft());
-            next_draft = started.elapsed() + how.budget.mul_f64(DRAFTS);
+            next_draft = course.elapsed() + how.budget.mul_f64(DRAFTS);
         }
         let Some(next) = queue.next(engine, how.enough) else { break };
         let w = next.wanted.workload.clone();
-        let left = how.budget.saturating_sub(started.elapsed());
-        let done = started.elapsed().as_secs_f64() / how.budget.as_secs_f64().max(1e-9);
-        if progress(Progress { done: done.min(1.0), left, workload: &w }).is_break() {
-            report.interrupted = true;
-            break;
-        }
-        let mut rig = match bench.rig(&w) {
-            Ok(rig) => rig,
-            Err(why) => {
-                report.skipped.push((w.to_string(), why));
-                continue;
+        let Some(mut rig) = course.lay_out(&w) else {
+            if course.report.interrupted {
+                break;
             }
+            continue;
         };
         // Laying it out is no class's own time: who needs fresh memory first would pay for all.
         let begun = Instant::now();
@@ -173,75 +165,49 @@ pub fn calibrate(
         let quiet = rig.quiet();
         if quiet {
             queue.resume();
-        } else if report.disturbed > how.budget.mul_f64(PATIENCE) {
+        } else if course.report.disturbed > how.budget.mul_f64(PATIENCE) {
             rig.accept();
         } else if next.is_parallel() {
             queue.spent(&next, begun.elapsed());
             queue.wait(next);
-            report.disturbed += begun.elapsed();
+            course.report.disturbed += begun.elapsed();
             continue;
         } else if !is_long(engine, &w) {
             queue.put_off(&next, contenders.extract_if(.., |v| v.params.threads > 1).collect());
         }
         let unchecked = checks.due(&w, &contenders);
-        match watchdog.contest(rig, contenders, unchecked, how.contest.clone(), how.timeout) {
-            Timed::Done { mut series, wrong } => {
-                report.workloads += 1;
-                for (variant, why) in wrong {
-                    put_away(engine, &mut report, variant, &w, Offence::Wrong, why);
-                }
-                let disturbed = series.iter().filter(|s| s.samples.is_empty() && !s.disturbed.is_empty());
-                queue.put_off(&next, disturbed.map(|s| s.variant).collect());
-                again.keep_back(&w, &mut series, &again::limits(engine, &w));
-                let mut learned = Vec::new();
-                for s in series {
-                    if let Some(why) = s.failed.clone() {
-                        let offence =
-                            if why.starts_with("panicked") { Offence::Panicked } else { Offence::Failed };
-                        put_away(engine, &mut report, s.variant, &w, offence, why);
-                    } else if let Some(m) = s.typical() {
-                        engine.learn(s.variant, &w, m, 1.0);
-                        learned.push((s.variant, engine.undisturbed(s.variant, m)));
-                        report.samples += s.samples.len();
-                    }
-                }
-                audit.note(&w, learned);
-            }
-            Timed::Hung(variant) => {
-                let why = format!("did not come back within {:.1} s", how.timeout.as_secs_f64());
-                put_away(engine, &mut report, variant, &w, Offence::Hung, why);
+        let mut series = course.time(rig, &w, contenders, unchecked, &how.contest);
+        course.report.workloads += usize::from(!series.is_empty());
+        let disturbed = series.iter().filter(|s| s.samples.is_empty() && !s.disturbed.is_empty());
+        queue.put_off(&next, disturbed.map(|s| s.variant).collect());
+        again.keep_back(&w, &mut series, &again::limits(engine, &w));
+        let mut learned = Vec::new();
+        for s in series {
+            if let Some(m) = s.typical() {
+                engine.learn(s.variant, &w, m, 1.0);
+                learned.push((s.variant, engine.undisturbed(s.variant, m)));
+                course.report.samples += s.samples.len();
             }
         }
+        audit.note(&w, learned);
         queue.spent(&next, begun.elapsed());
         if !quiet {
-            report.disturbed += begun.elapsed();
+            course.report.disturbed += begun.elapsed();
         }
     }
-    let left = match report.interrupted {
-        true => Duration::ZERO,
-        false => how.budget.saturating_sub(started.elapsed()),
-    };
+    let left = course.left();
     let began = Instant::now();
-    again.look(engine, bench, how, &mut watchdog, left / 2, &mut report);
-    audit.look(engine, bench, how, &mut watchdog, began + left, &mut report);
+    again.look(&mut course, began + left / 2);
+    audit.look(&mut course, began + left);
     let until = Instant::now() + how.budget.mul_f64(LAST_CHECKS);
     for (w, variant) in checks.left() {
-        if report.interrupted || Instant::now() > until {
+        if course.is_over(until) {
             break;
         }
-        let Ok(rig) = bench.rig(&w) else { continue };
-        let timed = watchdog.contest(rig, Vec::new(), vec![variant], how.contest.clone(), how.timeout);
-        if let Timed::Done { wrong, .. } = timed {
-            for (variant, why) in wrong {
-                put_away(engine, &mut report, variant, &w, Offence::Wrong, why);
-            }
+        if let Some(rig) = course.lay_out(&w) {
+            course.time(rig, &w, Vec::new(), vec![variant], &how.contest);
         }
     }
     engine.with_model_mut(|m| m.refit());
-    report
-}
-
-fn put_away(engine: &Engine, report: &mut Report, v: Variant, w: &Workload, offence: Offence, why: String) {
-    engine.quarantine(v.kernel, w, offence, why.clone());
-    report.quarantined.push((engine.name(v.kernel), why));
+    course.report
 }

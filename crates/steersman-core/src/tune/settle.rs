@@ -124,58 +124,25 @@ fn keep(engine: &Engine, w: &Workload, kind: Kind, points: &[Variant], mut found
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::{Machine, Terms};
-    use crate::device::DeviceId;
-    use crate::kernel::{Kernel, KernelError, ParamList, Params, Ran, Refusal};
-    use crate::measure::Rig;
-    use crate::op::Op;
+    use crate::kernel::{KernelError, Ran};
     use crate::tune::Winners;
+    use crate::tune::fixtures::{Plain, Script};
     use std::sync::{Arc, Mutex};
 
-    /// Takes as many milliseconds as its variant is away from the third.
-    struct Tuned(Winners);
-
-    impl Kernel for Tuned {
-        fn name(&self) -> &str {
-            "test/tuned"
-        }
-        fn device(&self) -> DeviceId {
-            DeviceId(0)
-        }
-        fn handles(&self, _: Op) -> bool {
-            true
-        }
-        fn supports(&self, _: &Workload) -> Result<(), Refusal> {
-            Ok(())
-        }
-        fn params(&self, w: &Workload) -> ParamList {
-            smallvec::smallvec![self.0.near(Kind::of(w)).unwrap_or(Params::SERIAL)]
-        }
-        fn space(&self, _: &Workload) -> Vec<Params> {
-            (0..5).map(|variant| Params { threads: 1, variant }).collect()
-        }
-        fn winners(&self) -> Option<&Winners> {
-            Some(&self.0)
-        }
-        fn terms(&self, _: &Workload, _: Params, _: &Machine) -> Terms {
-            Terms::launch(1e-4)
-        }
+    /// A kernel with five points, which takes as many milliseconds as its point is away from the third.
+    fn tuned(engine: &Engine) -> Arc<Plain> {
+        let kernel = Arc::new(Plain { seconds: 1e-4, winners: Some(Winners::default()) });
+        engine.register(kernel.clone()).unwrap();
+        kernel
     }
 
-    struct Sleeps;
-    impl Rig for Sleeps {
-        fn run(&mut self, v: Variant) -> Result<Ran, KernelError> {
-            std::thread::sleep(Duration::from_millis(1 + 4 * u64::from(v.params.variant.abs_diff(3))));
-            Ok(Ran::Clean)
-        }
-        fn check(&mut self, _: Variant) -> Result<(), String> {
-            Ok(())
-        }
+    fn winners(kernel: &Plain) -> &Winners {
+        kernel.winners.as_ref().unwrap()
     }
-    impl Bench for Sleeps {
-        fn rig(&self, _: &Workload) -> Result<Box<dyn Rig>, String> {
-            Ok(Box::new(Sleeps))
-        }
+
+    fn sleep(_: &Workload, v: Variant) -> Result<Ran, KernelError> {
+        std::thread::sleep(Duration::from_millis(1 + 4 * u64::from(v.params.variant.abs_diff(3))));
+        Ok(Ran::Clean)
     }
 
     fn wanted(w: &Workload) -> Wanted {
@@ -185,57 +152,46 @@ mod tests {
     #[test]
     fn the_quickest_point_is_kept_and_not_searched_for_again() {
         let engine = Engine::default();
-        let kernel = Arc::new(Tuned(Winners::default()));
-        engine.register(kernel.clone()).unwrap();
+        let kernel = tuned(&engine);
         let w: Workload = "add f32 1000 1000".parse().unwrap();
         let budget = Duration::from_millis(600);
         let searched = |w: &Workload| {
             let mut told = 0;
-            let n = settle(&engine, &Sleeps, &[wanted(w)], budget, &mut |_| {
+            let n = settle(&engine, &Script(sleep), &[wanted(w)], budget, &mut |_| {
                 told += 1;
                 true
             });
             (n, told > 0)
         };
         assert_eq!(searched(&w), (1, true));
-        assert_eq!(kernel.0.near(Kind::of(&w)).map(|p| p.variant), Some(3));
+        assert_eq!(winners(&kernel).near(Kind::of(&w)).map(|p| p.variant), Some(3));
         assert_eq!(searched(&w), (0, false), "known already");
-        kernel.0.restore(&[]);
-        assert_eq!(settle(&engine, &Sleeps, &[wanted(&w)], budget, &mut |_| false), 0, "told to stop");
+        winners(&kernel).restore(&[]);
+        assert_eq!(settle(&engine, &Script(sleep), &[wanted(&w)], budget, &mut |_| false), 0, "told to stop");
     }
 
     #[test]
     fn what_would_take_longer_than_there_is_time_is_passed_over() {
         let engine = Engine::default();
-        engine.register(Arc::new(Tuned(Winners::default()))).unwrap();
+        tuned(&engine);
         let w: Workload = "add f32 1000 1000".parse().unwrap();
-        assert_eq!(settle(&engine, &Sleeps, &[wanted(&w)], Duration::from_micros(10), &mut |_| true), 0);
-    }
-
-    /// Notes what it runs.
-    #[derive(Clone, Default)]
-    struct Noted(Arc<Mutex<Vec<u16>>>);
-    impl Rig for Noted {
-        fn run(&mut self, v: Variant) -> Result<Ran, KernelError> {
-            self.0.lock().unwrap().push(v.params.variant);
-            Sleeps.run(v)
-        }
-        fn check(&mut self, _: Variant) -> Result<(), String> {
-            Ok(())
-        }
-    }
-    impl Bench for Noted {
-        fn rig(&self, _: &Workload) -> Result<Box<dyn Rig>, String> {
-            Ok(Box::new(self.clone()))
-        }
+        assert_eq!(
+            settle(&engine, &Script(sleep), &[wanted(&w)], Duration::from_micros(10), &mut |_| true),
+            0
+        );
     }
 
     /// Settles until so many runs were made, and says which points were tried.
     fn cut_short(engine: &Engine, w: &Workload, runs: usize) -> Vec<u16> {
-        let rig = Noted::default();
-        let count = || rig.0.lock().unwrap().len();
-        settle(engine, &rig, &[wanted(w)], Duration::from_secs(600), &mut |_| count() < runs);
-        let mut tried = rig.0.lock().unwrap().clone();
+        let ran = Arc::new(Mutex::new(Vec::new()));
+        let note = ran.clone();
+        let bench = Script(move |w: &Workload, v: Variant| {
+            note.lock().unwrap().push(v.params.variant);
+            sleep(w, v)
+        });
+        let count = || ran.lock().unwrap().len();
+        settle(engine, &bench, &[wanted(w)], Duration::from_secs(600), &mut |_| count() < runs);
+        let mut tried = ran.lock().unwrap().clone();
         tried.sort_unstable();
         tried.dedup();
         tried
@@ -244,24 +200,23 @@ mod tests {
     #[test]
     fn a_search_cut_short_goes_on_with_what_it_did_not_get_to() {
         let engine = Engine::default();
-        let kernel = Arc::new(Tuned(Winners::default()));
-        engine.register(kernel.clone()).unwrap();
+        let kernel = tuned(&engine);
         let w: Workload = "add f32 1000 1000".parse().unwrap();
         let kind = Kind::of(&w);
-        let of = |kind: Kind| kernel.0.of(kind).expect("something is known");
+        let of = |kind: Kind| winners(&kernel).of(kind).expect("something is known");
         // The point that is there is timed alone first, three times; then all run once, then all are timed.
         let tried = cut_short(&engine, &w, 3 + 5 + 2);
         assert_eq!(tried, [0, 1, 2, 3, 4]);
         let first = of(kind);
-        assert!(!kernel.0.covers(kind) && first.left.len() == 3, "{first:?}");
+        assert!(!winners(&kernel).covers(kind) && first.left.len() == 3, "{first:?}");
         // A later process: what is left is tried beside what is best so far, and nothing else.
-        let kept = kernel.0.list();
-        kernel.0.restore(&kept);
+        let kept = winners(&kernel).list();
+        winners(&kernel).restore(&kept);
         let tried = cut_short(&engine, &w, 1000);
         let mut want: Vec<u16> = first.left.iter().chain([&first.params]).map(|p| p.variant).collect();
         want.sort_unstable();
         assert_eq!(tried, want);
-        assert!(kernel.0.covers(kind));
+        assert!(winners(&kernel).covers(kind));
         assert_eq!(of(kind).params.variant, 3);
         assert!(cut_short(&engine, &w, 1000).is_empty(), "all is known");
     }
@@ -269,32 +224,30 @@ mod tests {
     #[test]
     fn with_next_to_no_time_each_search_tries_something_new() {
         let engine = Engine::default();
-        let kernel = Arc::new(Tuned(Winners::default()));
-        engine.register(kernel.clone()).unwrap();
+        let kernel = tuned(&engine);
         let w: Workload = "add f32 1000 1000".parse().unwrap();
-        let left = || kernel.0.of(Kind::of(&w)).expect("something is known").left.len();
+        let left = || winners(&kernel).of(Kind::of(&w)).expect("something is known").left.len();
         // Enough by what the kernel is thought to take, not by what it takes.
         let budget = Duration::from_micros(500);
         let known: Vec<usize> = (0..4)
             .map(|_| {
-                settle(&engine, &Sleeps, &[wanted(&w)], budget, &mut |_| true);
-                kernel.0.restore(&kernel.0.list());
+                settle(&engine, &Script(sleep), &[wanted(&w)], budget, &mut |_| true);
+                winners(&kernel).restore(&winners(&kernel).list());
                 engine.with_model_mut(|m| m.clear());
                 left()
             })
             .collect();
         assert_eq!(known, [3, 2, 1, 0]);
-        assert_eq!(kernel.0.near(Kind::of(&w)).map(|p| p.variant), Some(3));
+        assert_eq!(winners(&kernel).near(Kind::of(&w)).map(|p| p.variant), Some(3));
     }
 
     #[test]
     fn a_search_broken_off_before_anything_was_timed_is_as_if_it_had_not_been() {
         let engine = Engine::default();
-        let kernel = Arc::new(Tuned(Winners::default()));
-        engine.register(kernel.clone()).unwrap();
+        let kernel = tuned(&engine);
         let w: Workload = "add f32 1000 1000".parse().unwrap();
         cut_short(&engine, &w, 1);
-        assert!(kernel.0.list().is_empty());
+        assert!(winners(&kernel).list().is_empty());
         assert_eq!(cut_short(&engine, &w, 1000), [0, 1, 2, 3, 4]);
     }
 }

@@ -4,7 +4,7 @@ use crate::cost::Variant;
 use crate::kernel::Params;
 use crate::measure::{Contest, Rig, Series, contest};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,12 @@ pub enum Timed {
     },
     /// This variant did not come back.
     Hung(Variant),
+}
+
+impl From<Answer> for Timed {
+    fn from((series, wrong): Answer) -> Timed {
+        Timed::Done { series, wrong }
+    }
 }
 
 type Answer = (Vec<Series>, Vec<(Variant, String)>);
@@ -59,17 +65,23 @@ impl Watchdog {
         how: Contest,
         timeout: Duration,
     ) -> Timed {
-        let first = variants.first().copied();
-        let worker = self.worker.get_or_insert_with(start);
+        let job = Job { rig, variants, check, how };
+        let worker = match &self.worker {
+            Some(worker) => worker,
+            None => match start() {
+                Ok(worker) => self.worker.insert(worker),
+                // No thread can be had: better unwatched than not at all.
+                Err(_) => return Timed::from(job.run(&mut |_| {})),
+            },
+        };
         worker.since.store(clock(), Ordering::Release);
-        let lost = Variant { kernel: u16::MAX, params: Params::SERIAL };
-        if worker.jobs.send(Job { rig, variants, check, how }).is_err() {
+        if let Err(SendError(job)) = worker.jobs.send(job) {
             self.worker = None;
-            return Timed::Hung(first.unwrap_or(lost));
+            return Timed::from(job.run(&mut |_| {}));
         }
         loop {
             match worker.answers.recv_timeout(timeout / 4) {
-                Ok((series, wrong)) => return Timed::Done { series, wrong },
+                Ok(answer) => return Timed::from(answer),
                 Err(RecvTimeoutError::Timeout) => {
                     let since =
                         Duration::from_micros(clock().saturating_sub(worker.since.load(Ordering::Acquire)));
@@ -89,37 +101,41 @@ impl Watchdog {
     }
 }
 
-fn start() -> Worker {
+impl Job {
+    fn run(mut self, note: &mut dyn FnMut(Variant)) -> Answer {
+        let mut wrong = Vec::new();
+        for v in self.check {
+            note(v);
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.rig.check(v)));
+            match result {
+                Ok(Ok(())) => {}
+                Ok(Err(why)) => wrong.push((v, why)),
+                Err(_) => wrong.push((v, "panicked while it was compared with the reference".into())),
+            }
+        }
+        self.variants.retain(|v| !wrong.iter().any(|(w, _)| w.kernel == v.kernel));
+        (contest(&mut *self.rig, &self.variants, &self.how, note), wrong)
+    }
+}
+
+fn start() -> std::io::Result<Worker> {
     let (jobs, inbox) = channel::<Job>();
     let (outbox, answers) = channel();
     let (running, since) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (now, at) = (running.clone(), since.clone());
     let work = move || {
-        for mut job in inbox {
+        for job in inbox {
             let mut note = |v: Variant| {
                 now.store(pack(v), Ordering::Release);
                 at.store(clock(), Ordering::Release);
             };
-            let mut wrong = Vec::new();
-            for v in job.check {
-                note(v);
-                let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.rig.check(v)));
-                match result {
-                    Ok(Ok(())) => {}
-                    Ok(Err(why)) => wrong.push((v, why)),
-                    Err(_) => wrong.push((v, "panicked while it was compared with the reference".into())),
-                }
-            }
-            job.variants.retain(|v| !wrong.iter().any(|(w, _)| w.kernel == v.kernel));
-            let series = contest(&mut *job.rig, &job.variants, &job.how, &mut note);
-            if outbox.send((series, wrong)).is_err() {
+            if outbox.send(job.run(&mut note)).is_err() {
                 return;
             }
         }
     };
-    // If no thread can be had the channel closes and the caller is told at once.
-    let _ = std::thread::Builder::new().name("steersman-measure".into()).spawn(work);
-    Worker { jobs, answers, running, since }
+    std::thread::Builder::new().name("steersman-measure".into()).spawn(work)?;
+    Ok(Worker { jobs, answers, running, since })
 }
 
 fn clock() -> u64 {

@@ -1,6 +1,7 @@
 //! The engine's promises, proven on simulated devices: scripted costs, scripted noise, virtual time.
 
 mod budget;
+mod calibration;
 mod clock;
 mod default;
 mod failure;
