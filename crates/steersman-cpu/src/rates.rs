@@ -2,7 +2,7 @@
 //! tells ops of a kernel apart. Everything else they share, but for what a row takes that is reduced.
 
 use crate::device::Cpu;
-use crate::reduce::{ROW, SHORT, SHORT_CALL};
+use crate::reduce::{ROW, SHORT, SHORT_CALL, TURNED};
 use crate::rig::CpuRig;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -94,9 +94,11 @@ fn elementwise(
     }
 }
 
-/// Rows, and elements of a row that is short and of the shortest; lines of few and of many, and their columns.
+/// Rows, and elements of one that is folded by itself, of one that is turned over with others, and of the shortest; lines of few
+/// and of many, and their columns.
 const ROWS: usize = 64;
-const SHORT_ROW: usize = 16;
+const ROW_OF: usize = 56;
+const TURNED_ROW: usize = 16;
 const SHORTEST_ROWS: [usize; 2] = [2, 7];
 const LINES: [usize; 2] = [8, 56];
 const COLUMNS: usize = 80;
@@ -116,7 +118,7 @@ fn reduction(
     // Who reduces rows has its rate from them.
     let mut of_rows = Vec::new();
     if let (Some(mut few), Some(mut many)) = (rig(&[FEW], &[]), rig(&[MANY], &[])) {
-        let mut short = rig(&[ROWS, SHORT_ROW], &[1]);
+        let [mut alone, mut turned] = [ROW_OF, TURNED_ROW].map(|n| rig(&[ROWS, n], &[1]));
         let mut shortest = SHORTEST_ROWS.map(|n| rig(&[ROWS, n], &[1]));
         for (v, name) in serial(engine, [&few, &many]) {
             let (Some(a), Some(b)) = (timer.quickest(&mut few, v), timer.quickest(&mut many, v)) else {
@@ -126,10 +128,9 @@ fn reduction(
             machine.rates.insert(key(&name, ""), each);
             of_rows.push(v);
             let mut time = |rig: &mut Option<CpuRig>| timer.quickest(rig.as_mut()?, v);
-            let (Some(c), [Some(d), Some(e)]) = (time(&mut short), shortest.each_mut().map(&mut time)) else {
-                continue;
-            };
-            let more = (ROWS * SHORT_ROW - FEW) as f64;
+            let (Some(c), Some(t)) = (time(&mut alone), time(&mut turned)) else { continue };
+            let [Some(d), Some(e)] = shortest.each_mut().map(&mut time) else { continue };
+            let more = (ROWS * ROW_OF - FEW) as f64;
             let row = ((c - a - more * each) / (ROWS - 1) as f64).max(LEAST_ROW);
             let call = (a - FEW as f64 * each - row).max(0.0);
             let [two, seven] = SHORTEST_ROWS.map(|n| n as f64);
@@ -138,6 +139,8 @@ fn reduction(
             machine.rates.insert(key(&name, ROW), row);
             machine.rates.insert(key(&name, SHORT_CALL), short_row);
             machine.rates.insert(key(&name, SHORT), of_short);
+            let of_turned = (t - call) / (ROWS * TURNED_ROW) as f64 - each;
+            machine.rates.insert(key(&name, TURNED), of_turned.max(0.0));
         }
     }
     let lines = LINES.map(|n| rig(&[n, COLUMNS], &[0]));

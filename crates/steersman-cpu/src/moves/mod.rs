@@ -27,6 +27,8 @@ mod scalar;
 mod tile;
 mod tiled;
 
+pub(crate) use tile::turn;
+
 use crate::context::Context;
 use std::sync::Arc;
 use steersman_core::Kernel;

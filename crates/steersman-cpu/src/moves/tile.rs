@@ -38,10 +38,21 @@ pub(super) trait Element: Copy + Send + Sync + 'static {
     /// # Safety
     /// Both must be valid for them.
     unsafe fn small<I: Isa>(x: *const Self, from: isize, y: *mut Self, to: isize);
+
+    /// Whether there is code for [`Element::lines`].
+    const LINES: bool = false;
+
+    /// Turns round two squares, one below the other, which make whole lines: what is read again soon in vectors of 64 bytes
+    /// has to be written in such.
+    ///
+    /// # Safety
+    /// Both must be valid for them, and AVX-512 present.
+    #[inline(always)]
+    unsafe fn lines(_x: *const Self, _from: isize, _y: *mut Self, _to: isize) {}
 }
 
 macro_rules! element {
-    ($t:ty, $n:literal, $low:ident, $high:ident $(, $wide_n:literal, $wide:ident)?) => {
+    ($t:ty, $n:literal, $low:ident, $high:ident $(, $wide_n:literal, $wide:ident, $lines:ident)?) => {
         impl Element for $t {
             #[inline(always)]
             fn lanes<I: Isa>() -> usize {
@@ -95,23 +106,35 @@ macro_rules! element {
                     }
                 }
             }
+
+            $(
+                const LINES: bool = cfg!(target_arch = "x86_64");
+
+                #[cfg(target_arch = "x86_64")]
+                #[inline(always)]
+                unsafe fn lines(x: *const $t, from: isize, y: *mut $t, to: isize) {
+                    // SAFETY: the caller's promise, passed on.
+                    unsafe { avx2::$lines(x, from, y, to) }
+                }
+            )?
         }
     };
 }
 
 element!(u8, 16, _mm_unpacklo_epi8, _mm_unpackhi_epi8);
 element!(u16, 8, _mm_unpacklo_epi16, _mm_unpackhi_epi16);
-element!(u32, 4, _mm_unpacklo_epi32, _mm_unpackhi_epi32, 8, eight);
-element!(u64, 2, _mm_unpacklo_epi64, _mm_unpackhi_epi64, 4, four);
+element!(u32, 4, _mm_unpacklo_epi32, _mm_unpackhi_epi32, 8, eight, eight_lines);
+element!(u64, 2, _mm_unpacklo_epi64, _mm_unpackhi_epi64, 4, four, four_lines);
 
 /// Squares of 32-byte rows. Interleaving works within 16-byte halves, so halves are swapped last.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::*;
 
+    /// The columns of eight rows of eight.
     #[inline(always)]
-    pub unsafe fn eight(x: *const u32, from: isize, y: *mut u32, to: isize) {
-        // SAFETY: the caller has AVX2 and vouches for eight rows of eight.
+    pub unsafe fn of_eight(x: *const u32, from: isize) -> [__m256i; 8] {
+        // SAFETY: the caller has AVX2 and vouches for the rows.
         unsafe {
             let r = |i: isize| _mm256_loadu_si256(x.offset(i * from) as *const __m256i);
             let r = [r(0), r(1), r(2), r(3), r(4), r(5), r(6), r(7)];
@@ -127,34 +150,62 @@ mod avx2 {
                 t[h + 2] = _mm256_unpacklo_epi64(s[h + 1], s[h + 3]);
                 t[h + 3] = _mm256_unpackhi_epi64(s[h + 1], s[h + 3]);
             }
+            let mut out = t;
             for i in 0..4 {
-                let low = _mm256_permute2x128_si256::<0x20>(t[i], t[i + 4]);
-                let high = _mm256_permute2x128_si256::<0x31>(t[i], t[i + 4]);
-                _mm256_storeu_si256(y.offset(i as isize * to) as *mut __m256i, low);
-                _mm256_storeu_si256(y.offset((i as isize + 4) * to) as *mut __m256i, high);
+                out[i] = _mm256_permute2x128_si256::<0x20>(t[i], t[i + 4]);
+                out[i + 4] = _mm256_permute2x128_si256::<0x31>(t[i], t[i + 4]);
             }
+            out
         }
     }
 
+    /// The columns of four rows of four.
     #[inline(always)]
-    pub unsafe fn four(x: *const u64, from: isize, y: *mut u64, to: isize) {
-        // SAFETY: the caller has AVX2 and vouches for four rows of four.
+    pub unsafe fn of_four(x: *const u64, from: isize) -> [__m256i; 4] {
+        // SAFETY: the caller has AVX2 and vouches for the rows.
         unsafe {
             let r = |i: isize| _mm256_loadu_si256(x.offset(i * from) as *const __m256i);
             let (a, b, c, d) = (r(0), r(1), r(2), r(3));
             let (p, q) = (_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
             let (s, t) = (_mm256_unpacklo_epi64(c, d), _mm256_unpackhi_epi64(c, d));
-            let out = [
+            [
                 _mm256_permute2x128_si256::<0x20>(p, s),
                 _mm256_permute2x128_si256::<0x20>(q, t),
                 _mm256_permute2x128_si256::<0x31>(p, s),
                 _mm256_permute2x128_si256::<0x31>(q, t),
-            ];
-            for (i, row) in out.into_iter().enumerate() {
-                _mm256_storeu_si256(y.offset(i as isize * to) as *mut __m256i, row);
-            }
+            ]
         }
     }
+
+    macro_rules! turn {
+        ($square:ident, $lines:ident, $columns:ident, $t:ty, $n:literal) => {
+            /// Turns round a square.
+            #[inline(always)]
+            pub unsafe fn $square(x: *const $t, from: isize, y: *mut $t, to: isize) {
+                // SAFETY: the caller has AVX2 and vouches for the square.
+                unsafe {
+                    for (i, column) in $columns(x, from).into_iter().enumerate() {
+                        _mm256_storeu_si256(y.offset(i as isize * to) as *mut __m256i, column);
+                    }
+                }
+            }
+
+            /// Turns round two squares, one below the other, into whole lines.
+            #[inline(always)]
+            pub unsafe fn $lines(x: *const $t, from: isize, y: *mut $t, to: isize) {
+                // SAFETY: the caller has AVX-512 and vouches for the squares.
+                unsafe {
+                    let (upper, lower) = ($columns(x, from), $columns(x.offset($n * from), from));
+                    for i in 0..$n {
+                        let line = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(upper[i]), lower[i]);
+                        _mm512_storeu_si512(y.offset(i as isize * to) as *mut __m512i, line);
+                    }
+                }
+            }
+        };
+    }
+    turn!(eight, eight_lines, of_eight, u32, 8);
+    turn!(four, four_lines, of_four, u64, 4);
 }
 
 /// Turns round one tile: `LINE` bytes of as many rows as a line has elements.
@@ -251,13 +302,18 @@ pub(super) unsafe fn part<I: Isa, E: Element>(
     to: isize,
 ) {
     let lanes = E::lanes::<I>();
-    let starts = |n: usize| (0..n.div_ceil(lanes)).map(move |k| (k * lanes) as isize - beyond(k, lanes, n));
-    for i in starts(down) {
-        for j in starts(across) {
+    for i in starts(down, lanes) {
+        for j in starts(across, lanes) {
             // SAFETY: the caller's promise.
             unsafe { E::small::<I>(x.offset(i * from + j), from, y.offset(j * to + i), to) }
         }
     }
+}
+
+/// Where the squares along `n` elements begin.
+#[inline(always)]
+fn starts(n: usize, lanes: usize) -> impl Iterator<Item = isize> {
+    (0..n.div_ceil(lanes)).map(move |k| (k * lanes) as isize - beyond(k, lanes, n))
 }
 
 /// How far the `k`-th square along `n` elements reaches beyond them.
@@ -295,6 +351,55 @@ pub(super) unsafe fn narrow<E: Element>(
                     *y.add(i) = *x.offset(i as isize * from);
                 }
             }
+        }
+    }
+}
+
+/// Turns round `down` × `across` elements of any type. Strides are in elements.
+///
+/// # Safety
+/// Both must be valid for them.
+#[inline(always)]
+pub(crate) unsafe fn turn<I: Isa, T: Copy>(
+    (down, across): (usize, usize),
+    x: *const T,
+    from: usize,
+    y: *mut T,
+    to: usize,
+) {
+    let (from, to) = (from as isize, to as isize);
+    // SAFETY: the caller's promise; bits are moved as they are.
+    unsafe {
+        match size_of::<T>() {
+            1 => turn_as::<I, u8>((down, across), x.cast(), from, y.cast(), to),
+            2 => turn_as::<I, u16>((down, across), x.cast(), from, y.cast(), to),
+            4 => turn_as::<I, u32>((down, across), x.cast(), from, y.cast(), to),
+            _ => turn_as::<I, u64>((down, across), x.cast(), from, y.cast(), to),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn turn_as<I: Isa, E: Element>(
+    (down, across): (usize, usize),
+    x: *const E,
+    from: isize,
+    y: *mut E,
+    to: isize,
+) {
+    let lanes = E::lanes::<I>();
+    // SAFETY: the caller's promise; a part as wide and high as a square needs nothing before it.
+    unsafe {
+        if down.min(across) < lanes {
+            narrow::<E>((down, across), x, from, y, to);
+        } else if I::LEVEL == Level::Avx512 && E::LINES && down.is_multiple_of(2 * lanes) {
+            for i in (0..down).step_by(2 * lanes) {
+                for j in starts(across, lanes) {
+                    E::lines(x.offset(i as isize * from + j), from, y.offset(j * to).add(i), to);
+                }
+            }
+        } else {
+            part::<I, E>((down, across), x, from, y, to);
         }
     }
 }

@@ -4,6 +4,7 @@ use super::columns::{Columns, TILE};
 use super::element::{Brain, Half};
 use super::fold::{Extreme, Fold};
 use super::rows::{Folded, Rows};
+use super::turned::{SEARCHED, Turned, turned};
 use crate::isa::Isa;
 use std::marker::PhantomData;
 
@@ -129,6 +130,40 @@ where
     #[inline(always)]
     fn finish(self, part: Found<K>, _n: usize) -> i64 {
         part.at as i64
+    }
+
+    #[inline(always)]
+    unsafe fn short<I: Isa>(self, x: *const T, n: usize, rows: usize, out: *mut i64) -> bool {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { turned::<I, _, TOGETHER>(self, x, n, rows, out) }
+    }
+}
+
+/// Rows turned over at once.
+const TOGETHER: usize = 16;
+
+impl<T, K, const W: usize, const MAX: bool> Turned<TOGETHER> for Arg<T, W, MAX>
+where
+    T: Ordered<Key = K> + 'static,
+    K: Copy + Send + PartialOrd,
+    Extreme<T, MAX>: Fold<W, In = T, Lane = K, Total = K>,
+{
+    const LONGEST: usize = SEARCHED;
+    const FEWEST: usize = 2;
+
+    #[inline(always)]
+    fn together<I: Isa>(self, columns: &[[T; TOGETHER]]) -> [i64; TOGETHER] {
+        let mut keys = columns[0].map(T::key);
+        let mut places = [0u32; TOGETHER];
+        for (at, column) in columns.iter().enumerate().skip(1) {
+            for ((key, place), x) in keys.iter_mut().zip(&mut places).zip(column) {
+                let x = x.key();
+                let new = beats::<K, MAX>(x, *key);
+                *key = if new { x } else { *key };
+                *place = if new { at as u32 } else { *place };
+            }
+        }
+        places.map(i64::from)
     }
 }
 

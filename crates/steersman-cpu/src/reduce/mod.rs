@@ -39,13 +39,14 @@ mod row_kernel;
 mod rows;
 mod scalar;
 mod shape;
+mod turned;
 mod variance;
 mod vector_kernel;
 mod walk;
 mod wide;
 
 pub(crate) use erased::{CELL, CELLS, Part, Reducer};
-pub(crate) use row_kernel::{ROW, SHORT, SHORT_CALL};
+pub(crate) use row_kernel::{ROW, SHORT, SHORT_CALL, TURNED};
 pub(crate) use scalar::ScalarKernel;
 
 use crate::context::Context;

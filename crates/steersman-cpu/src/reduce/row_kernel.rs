@@ -3,23 +3,49 @@
 use super::choose::{Visit, choose};
 use super::rows::{Rows, SHORTEST, blocks_from};
 use super::shape::{Inner, Loop, Loops, Shape};
+use super::turned::{FOLDED, SEARCHED};
 use super::vector_kernel::{Call, Cost, VectorKernel, Way, share, share_lines};
 use crate::isa::{Body, Isa};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use steersman_core::cost::Terms;
-use steersman_core::{Address, Axes, KernelError, Op, Workload};
+use steersman_core::{Address, Axes, KernelError, Op, ReduceOp, Workload};
 
 /// Reduces rows, vectorised for one instruction set.
 pub(super) type RowKernel = VectorKernel<ByRows>;
 
-/// Names of what was measured of an op: seconds of a row, of one of the shortest, and of an element of such.
+/// Names of what was measured of an op: seconds of a row, of one of the shortest and of an element of such, and of an element
+/// of a row that is turned over with others.
 pub(crate) const ROW: &str = "|row";
 pub(crate) const SHORT_CALL: &str = "|shortrow";
 pub(crate) const SHORT: &str = "|short";
+pub(crate) const TURNED: &str = "|turned";
 
 /// Row after row.
 pub(super) struct ByRows;
+
+/// How long rows are: what a row of one says nothing to those of another.
+enum Length {
+    /// Several at once, by code of their own: a row of 7 takes 1.1 ns.
+    Shortest,
+    /// Several at once, turned over: a row of 12 takes 2 ns.
+    Short,
+    Long,
+}
+
+impl Length {
+    fn of(w: &Workload, n: usize, rows: f64) -> Length {
+        use ReduceOp::{ArgMax, ArgMin, Std, Var};
+        let searched = matches!(w.op(), Op::Reduce { kind: Var | Std | ArgMin | ArgMax, .. });
+        let longest = if searched { SEARCHED } else { FOLDED };
+        let many = if searched { 2.0 } else { 16.0 };
+        match n {
+            _ if n <= SHORTEST => Length::Shortest,
+            _ if n <= longest && rows >= many => Length::Short,
+            _ => Length::Long,
+        }
+    }
+}
 
 impl Way for ByRows {
     const NAME: &'static str = "rows";
@@ -29,16 +55,17 @@ impl Way for ByRows {
     fn terms(prior: Terms, w: &Workload, cost: &Cost<'_>, threads: f64) -> Terms {
         let rows = w.output().elements();
         let n = w.inputs()[0].elements() / rows.max(1);
-        // Rows from this length on are folded from several blocks, which have to be joined; the shortest have a way
-        // of their own, of which a row of 11 (3.9 ns) says nothing to one of 7 (1.1 ns).
+        // Rows from this length on are folded from several blocks, which have to be joined.
         let dtype = w.inputs()[0].dtype;
-        let (blocked, short) = (n >= blocks_from(cost.level, dtype.size()), n <= SHORTEST);
+        let blocked = n >= blocks_from(cost.level, dtype.size());
         let part = |name, otherwise| cost.machine.part(cost.kernel, w.op(), dtype, name).unwrap_or(otherwise);
         let rows = rows as f64 / threads;
-        prior
-            .and(if short { 0.0 } else { rows * part(ROW, 2e-9) })
-            .and(if blocked { rows * 12e-9 } else { 0.0 })
-            .and(if short { rows * (part(SHORT_CALL, 0.0) + n as f64 * part(SHORT, 0.15e-9)) } else { 0.0 })
+        let (row, short) = match Length::of(w, n, rows) {
+            Length::Long => (part(ROW, 2e-9), 0.0),
+            Length::Shortest => (0.0, part(SHORT_CALL, 0.0) + n as f64 * part(SHORT, 0.15e-9)),
+            Length::Short => (0.0, n as f64 * part(TURNED, 0.2e-9)),
+        };
+        prior.and(rows * row).and(if blocked { rows * 12e-9 } else { 0.0 }).and(rows * short)
     }
 
     unsafe fn run(w: &Workload, call: Call<'_>) -> Result<bool, KernelError> {

@@ -1,6 +1,7 @@
 //! Elements that lie side by side, many to one output.
 
 use super::fold::Fold;
+use super::turned::{FOLDED, Turned, turned};
 use crate::isa::{Isa, Level};
 use std::hint::black_box;
 
@@ -77,11 +78,11 @@ impl<F: Fold<W>, const W: usize> Rows for Folded<F, W> {
 
     #[inline(always)]
     unsafe fn short<I: Isa>(self, x: *const F::In, n: usize, rows: usize, out: *mut F::Out) -> bool {
-        if !F::SHORT || n > SHORTEST {
-            return false;
-        }
         // SAFETY: the caller's promise, passed on.
         unsafe {
+            if !F::SHORT || n > SHORTEST {
+                return turned::<I, _, W>(self, x, n, rows, out);
+            }
             match n {
                 1 => short::<I, F, W, 1>(self.0, x, rows, out),
                 2 => short::<I, F, W, 2>(self.0, x, rows, out),
@@ -95,6 +96,21 @@ impl<F: Fold<W>, const W: usize> Rows for Folded<F, W> {
             }
         }
         true
+    }
+}
+
+impl<F: Fold<W>, const W: usize> Turned<W> for Folded<F, W> {
+    const LONGEST: usize = FOLDED;
+    const FEWEST: usize = W;
+
+    #[inline(always)]
+    fn together<I: Isa>(self, columns: &[[F::In; W]]) -> [F::Out; W] {
+        let f = self.0;
+        let mut lanes = columns[0].map(|x| f.lift(x));
+        for &column in &columns[1..] {
+            f.block::<I>(&mut lanes, column);
+        }
+        lanes.map(|a| f.finish(f.widen(f.total(), a), columns.len()))
     }
 }
 

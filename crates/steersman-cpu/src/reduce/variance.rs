@@ -6,6 +6,7 @@
 use super::columns::{Columns, TILE};
 use super::element::Float;
 use super::rows::Rows;
+use super::turned::{SEARCHED, Turned, turned};
 use crate::isa::{Isa, fma64};
 use std::marker::PhantomData;
 
@@ -112,6 +113,43 @@ impl<T: Float> Rows for Variance<T> {
     #[inline(always)]
     fn finish(self, part: Spread, n: usize) -> T {
         T::from_wide(part.finish(n, self.root))
+    }
+
+    #[inline(always)]
+    unsafe fn short<I: Isa>(self, x: *const T, n: usize, rows: usize, out: *mut T) -> bool {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { turned::<I, _, TOGETHER>(self, x, n, rows, out) }
+    }
+}
+
+/// Rows turned over at once.
+const TOGETHER: usize = 16;
+
+impl<T: Float> Turned<TOGETHER> for Variance<T> {
+    const LONGEST: usize = SEARCHED;
+    const FEWEST: usize = 2;
+
+    #[inline(always)]
+    fn together<I: Isa>(self, columns: &[[T; TOGETHER]]) -> [T; TOGETHER] {
+        let n = columns.len() as f64;
+        let mut mean = [0.0; TOGETHER];
+        for column in columns {
+            for (m, x) in mean.iter_mut().zip(column) {
+                *m += x.wide();
+            }
+        }
+        mean = mean.map(|m| m / n);
+        let mut squares = [0.0; TOGETHER];
+        for column in columns {
+            for ((s, m), x) in squares.iter_mut().zip(mean).zip(column) {
+                let d = x.wide() - m;
+                *s = fma64::<I>(d, d, *s);
+            }
+        }
+        squares.map(|s| {
+            let variance = s / n;
+            T::from_wide(if self.root { variance.sqrt() } else { variance })
+        })
     }
 }
 
