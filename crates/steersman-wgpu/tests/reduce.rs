@@ -31,6 +31,8 @@ static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
     long: &["20011", "200x203 axis=1", "9000x3 axis=0"],
     long_one_in: 23,
     rows: &[3, 16],
+    row_counts: &[103],
+    row_types: &[DType::F32],
     special_types: &[DType::F32],
     special_shapes: &["40", "5000"],
     special_places: &[[17, 39]],

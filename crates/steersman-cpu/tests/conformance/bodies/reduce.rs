@@ -22,8 +22,10 @@ pub struct UnderTest {
     /// Shapes for more than one worker, and one in so many kinds and types that are tried with them.
     pub long: &'static [&'static str],
     pub long_one_in: usize,
-    /// Lengths of short rows.
+    /// Lengths of short rows, how many of them, and their types.
     pub rows: &'static [usize],
+    pub row_counts: &'static [usize],
+    pub row_types: &'static [DType],
     /// Types, shapes and places in which a number that is none is tried.
     pub special_types: &'static [DType],
     pub special_shapes: &'static [&'static str],
@@ -148,10 +150,14 @@ fn long_results_are_shared_and_joined() {
 
 #[test]
 fn short_rows_are_reduced_like_long_ones() {
-    for kind in ReduceOp::ALL {
-        for n in UNDER_TEST.rows {
-            let w = workload(&format!("{} f32 103x{n} axis=1", kind.name()));
+    for (kind, dtype) in every_kind_and_type().filter(|(_, d)| UNDER_TEST.row_types.contains(d)) {
+        for (n, rows) in
+            UNDER_TEST.rows.iter().flat_map(|n| UNDER_TEST.row_counts.iter().map(move |r| (n, r)))
+        {
+            let w = workload(&format!("{} {dtype} {rows}x{n} axis=1", kind.name()));
             check(&w, &plain(&w, 9)).unwrap_or_else(|e| panic!("{e}"));
+            // Few different ones: extremes are there several times.
+            check(&w, &repeated(&w, &[3.0, 1.0, 2.0, 1.0, 3.0])).unwrap_or_else(|e| panic!("{e}"));
         }
     }
 }
