@@ -1,6 +1,6 @@
 //! Where the smallest or largest element is: the first one, and the first NaN before any number.
 
-use super::columns::{Columns, TILE};
+use super::columns::{Columns, Index, Room};
 use super::element::{Brain, Half};
 use super::fold::{Extreme, Fold};
 use super::rows::{Folded, Rows};
@@ -207,7 +207,7 @@ where
     type In = T;
     type Cell = Found<K>;
     type Out = i64;
-    const TOGETHER: Option<usize> = None;
+    const TOGETHER: usize = W;
 
     #[inline(always)]
     fn start(self) -> Found<K> {
@@ -215,10 +215,18 @@ where
     }
 
     #[inline(always)]
-    unsafe fn more<I: Isa>(self, cells: &mut [Found<K>], x: *const T, rows: usize, stride: isize, at: usize) {
+    unsafe fn more<I: Isa>(
+        self,
+        cells: &mut [Found<K>],
+        x: *const T,
+        rows: usize,
+        stride: isize,
+        index: Index,
+    ) {
         let columns = cells.len();
-        let mut keys = [Extreme::<T, MAX>(PhantomData).total(); TILE];
-        let mut places = [0u32; TILE];
+        let (mut keys, mut places) = (Room::new(), Room::new());
+        let keys = keys.of(columns, Extreme::<T, MAX>(PhantomData).total());
+        let places = places.of(columns, 0u32);
         let mut row = 0;
         while row < rows {
             let count = (rows - row).min(SHORT);
@@ -229,17 +237,18 @@ where
             for (key, x) in keys.iter_mut().zip(line(0)) {
                 *key = x.key();
             }
-            places[..columns].fill(0);
+            places.fill(0);
             for r in 1..count {
-                for ((key, place), x) in keys.iter_mut().zip(&mut places).zip(line(r)) {
+                for ((key, place), x) in keys.iter_mut().zip(&mut *places).zip(line(r)) {
                     let x = x.key();
                     let new = beats::<K, MAX>(x, *key);
                     *key = if new { x } else { *key };
                     *place = if new { r as u32 } else { *place };
                 }
             }
-            for ((cell, &key), &place) in cells.iter_mut().zip(&keys).zip(&places) {
-                *cell = join::<K, MAX>(*cell, Found { key, at: (at + row) as u64 + place as u64 });
+            for ((cell, &key), &place) in cells.iter_mut().zip(&*keys).zip(&*places) {
+                let at = index.first + (row + place as usize) * index.step;
+                *cell = join::<K, MAX>(*cell, Found { key, at: at as u64 });
             }
             row += count;
         }
@@ -248,6 +257,11 @@ where
     #[inline(always)]
     fn join(self, a: Found<K>, b: Found<K>) -> Found<K> {
         join::<K, MAX>(a, b)
+    }
+
+    #[inline(always)]
+    fn later(self, cell: Found<K>, by: usize) -> Found<K> {
+        Found { at: cell.at.saturating_add(by as u64), ..cell }
     }
 
     #[inline(always)]

@@ -1,11 +1,12 @@
 //! The kernel for outputs whose elements lie below one another.
 
 use super::choose::{Visit, choose};
-use super::columns::{Columns, TILE};
+use super::columns::{Columns, Index, TILE};
 use super::rows::Rows;
 use super::shape::{Inner, Loop, Shape};
 use super::vector_kernel::{Call, Cost, VectorKernel, Way, share, share_lines};
-use crate::isa::{Body, Isa};
+use crate::isa::{Body, Isa, Level};
+use crate::threads::Team;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use steersman_core::cost::Terms;
@@ -104,32 +105,40 @@ impl Visit for Job<'_> {
             });
             return run.is_parallel();
         }
-        let mut parallel = true;
-        for at in 0..outer {
-            let mut cells = [const { MaybeUninit::<J::Cell>::uninit() }; TILE * SHARERS];
-            let slots = Slots(cells.as_mut_ptr());
-            let run = team.run(threads, &|part| {
-                let slots = slots.of(part);
-                level.dispatch(Band { outer: at..at + 1, part, parts: threads, slots, ..all.clone() });
-            });
-            parallel &= run.is_parallel();
-            let (_, to) = shape.kept.offset(at);
-            for j in 0..n {
-                let mut all = Columns::start(job);
-                for part in 0..threads {
-                    // SAFETY: each part of the run, which has ended, filled its `n` slots.
-                    all = Columns::join(job, all, unsafe { cells[part * TILE + j].assume_init() });
-                }
-                // SAFETY: the output is writable over its strides.
-                unsafe {
-                    let out = output.as_mut_ptr::<<J as Columns>::Out>();
-                    *out.offset(shape.to + to + j as isize * shape.last.to) =
-                        Columns::finish(job, all, shape.length);
-                }
+        joined(all, level, team, threads)
+    }
+}
+
+/// Threads share the rows of every output, and one of them joins what they have. Apart from the rest: whoever calls it makes
+/// room for the cells of all threads, which takes longer than a small reduction.
+#[inline(never)]
+fn joined<J: Columns>(all: Band<'_, J>, level: Level, team: &Team, threads: usize) -> bool {
+    let Band { job, shape, output, .. } = all;
+    let n = shape.last.n;
+    let mut parallel = true;
+    for at in 0..shape.kept.count() {
+        let mut cells = [const { MaybeUninit::<J::Cell>::uninit() }; TILE * SHARERS];
+        let slots = Slots(cells.as_mut_ptr());
+        let run = team.run(threads, &|part| {
+            let slots = slots.of(part);
+            level.dispatch(Band { outer: at..at + 1, part, parts: threads, slots, ..all.clone() });
+        });
+        parallel &= run.is_parallel();
+        let (_, to) = shape.kept.offset(at);
+        for j in 0..n {
+            let mut all = job.start();
+            for part in 0..threads {
+                // SAFETY: each part of the run, which has ended, filled its `n` slots.
+                all = job.join(all, unsafe { cells[part * TILE + j].assume_init() });
+            }
+            // SAFETY: the output is writable over its strides.
+            unsafe {
+                let out = output.as_mut_ptr::<J::Out>();
+                *out.offset(shape.to + to + j as isize * shape.last.to) = job.finish(all, shape.length);
             }
         }
-        parallel
     }
+    parallel
 }
 
 /// Slots of which each part has a tile of its own.
@@ -229,34 +238,37 @@ unsafe fn lines<I: Isa, J: Columns>(
         None => (1, Loop { n: 1, from: 0, to: 0, reduced: true }),
         Some(l) => (loops[..loops.len() - 1].iter().map(|l| l.n).product(), *l),
     };
-    let n = cells.len();
+    let (n, below) = (cells.len(), rows.from);
     let dense = rows.from == shape.last.n as isize && n == shape.last.n && n <= FOLDED / 2;
     let mine = share(rows.n, parts, part);
-    let times = J::TOGETHER.filter(|_| dense).map_or(1, |vector| rows_in_one(n, mine.len(), vector));
-    let mut many = [job.start(); FOLDED];
+    let times = if dense { rows_in_one(n, mine.len(), J::TOGETHER) } else { 1 };
+    let mut room = [const { MaybeUninit::<J::Cell>::uninit() }; FOLDED];
+    let wide = if times > 1 { times * n } else { 0 };
+    room[..wide].fill(MaybeUninit::new(job.start()));
+    // SAFETY: so many were just written.
+    let many = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<J::Cell>(), wide) };
     for run in 0..outer {
         let at = run * rows.n + mine.start;
         let (from, _) = shape.reduced.offset(at);
         let together = if times > 1 { mine.len() / times * times } else { 0 };
-        // SAFETY: `together` rows of `n` are `together / times` of `times * n`; the rest follows them.
-        unsafe {
-            let (x, row_step) = (x.offset(from), rows.from);
-            for (wide, skip, rows, step) in [
-                (true, 0, together / times, (times * n) as isize),
-                (false, together, mine.len() - together, rows.from),
-            ] {
-                if rows > 0 {
-                    let into = if wide { &mut many[..times * n] } else { &mut *cells };
-                    job.more::<I>(into, x.offset(skip as isize * row_step), rows, step, at + skip);
+        let first = |first, step| Index { first, step };
+        // One call for both: the code behind it is large, and there is much of it.
+        for (skip, rows, step, index) in [
+            (0, together / times, wide as isize, first(at, times)),
+            (together, mine.len() - together, rows.from, first(at + together, 1)),
+        ] {
+            if rows > 0 {
+                let into = if index.step > 1 { &mut *many } else { &mut *cells };
+                // SAFETY: `together` rows of `n` are `together / times` of `times * n`; the rest follows them.
+                unsafe {
+                    job.more::<I>(into, x.offset(from).offset(skip as isize * below), rows, step, index)
                 }
             }
         }
     }
-    if times > 1 {
-        for row in many[..times * n].chunks_exact(n) {
-            for (cell, &more) in cells.iter_mut().zip(row) {
-                *cell = job.join(*cell, more);
-            }
+    for (k, row) in many.chunks_exact(n.max(1)).enumerate() {
+        for (cell, &more) in cells.iter_mut().zip(row) {
+            *cell = job.join(*cell, job.later(more, k));
         }
     }
 }

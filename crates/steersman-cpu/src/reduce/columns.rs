@@ -18,7 +18,7 @@ pub(super) trait Columns: Copy + Send + Sync {
     /// Of no elements.
     fn start(self) -> Self::Cell;
 
-    /// With `rows` more rows, `stride` elements apart, the first of which has index `at`.
+    /// With `rows` more rows, `stride` elements apart.
     ///
     /// # Safety
     /// Each row must be readable for as many elements as there are cells, at most [`TILE`].
@@ -28,7 +28,7 @@ pub(super) trait Columns: Copy + Send + Sync {
         x: *const Self::In,
         rows: usize,
         stride: isize,
-        at: usize,
+        index: Index,
     );
 
     /// Of the elements of both, `b`'s being the later ones.
@@ -37,8 +37,41 @@ pub(super) trait Columns: Copy + Send + Sync {
     /// The result of `n` elements.
     fn finish(self, cell: Self::Cell, n: usize) -> Self::Out;
 
-    /// Columns done together, if several rows may be taken for one: if the order of elements does not matter.
-    const TOGETHER: Option<usize>;
+    /// Of rows that come `by` later each.
+    #[inline(always)]
+    fn later(self, cell: Self::Cell, _by: usize) -> Self::Cell {
+        cell
+    }
+
+    /// Columns that are best done together, if several narrow rows are taken for one.
+    const TOGETHER: usize;
+}
+
+/// The indices of rows.
+#[derive(Clone, Copy)]
+pub(super) struct Index {
+    pub first: usize,
+    /// From one to the next.
+    pub step: usize,
+}
+
+/// Room for a tile's columns, of which only those there are are filled: a whole tile takes longer than a small reduction.
+pub(super) struct Room<T>([MaybeUninit<T>; TILE]);
+
+impl<T: Copy> Room<T> {
+    #[inline(always)]
+    pub fn new() -> Room<T> {
+        Room([const { MaybeUninit::uninit() }; TILE])
+    }
+
+    /// The first `n`, each of which is `with`.
+    #[inline(always)]
+    pub fn of(&mut self, n: usize, with: T) -> &mut [T] {
+        let some = &mut self.0[..n];
+        some.fill(MaybeUninit::new(with));
+        // SAFETY: all of them were just written.
+        unsafe { std::slice::from_raw_parts_mut(some.as_mut_ptr().cast(), n) }
+    }
 }
 
 /// Rows added up before they meet the lanes.
@@ -50,7 +83,7 @@ impl<F: Fold<W>, const W: usize> Columns for Folded<F, W> {
     type In = F::In;
     type Cell = F::Total;
     type Out = F::Out;
-    const TOGETHER: Option<usize> = Some(W);
+    const TOGETHER: usize = W;
 
     #[inline(always)]
     fn start(self) -> F::Total {
@@ -64,7 +97,7 @@ impl<F: Fold<W>, const W: usize> Columns for Folded<F, W> {
         x: *const F::In,
         rows: usize,
         stride: isize,
-        _at: usize,
+        _index: Index,
     ) {
         // SAFETY: the caller's promise, passed on.
         unsafe { fold::<I, F, W>(self.0, cells, x, rows, stride) }
@@ -91,12 +124,8 @@ unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(
 ) {
     let columns = cells.len();
     let whole = columns / W * W;
-    let mut room = [const { MaybeUninit::<F::Lane>::uninit() }; TILE];
-    for lane in &mut room[..columns] {
-        lane.write(f.lane());
-    }
-    // SAFETY: as many were just written.
-    let lanes = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<F::Lane>(), columns) };
+    let mut room = Room::new();
+    let lanes = room.of(columns, f.lane());
     let mut row = 0;
     while row < rows {
         let groups = ((rows - row) / GROUP).min(GROUPS);

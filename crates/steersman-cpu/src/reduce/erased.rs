@@ -3,7 +3,7 @@
 //! A [`Part`] holds what is known of some elements of one result; cells the same for a row of results.
 
 use super::choose::{Visit, choose};
-use super::columns::{self, Columns};
+use super::columns::{self, Columns, Index};
 use super::rows::Rows;
 use crate::isa::{Body, Isa, Level};
 use std::mem::MaybeUninit;
@@ -223,7 +223,14 @@ impl<J: Rows + Columns> Body for On<J> {
             let (x, n, at, rows, part, out) = match self.fold {
                 Fold::Cells { cells, columns, x, rows, stride, at } => {
                     let cells = std::slice::from_raw_parts_mut(cells.cast::<J::Cell>(), columns);
-                    return Columns::more::<I>(job, cells, x.cast(), rows, stride as isize, at);
+                    return Columns::more::<I>(
+                        job,
+                        cells,
+                        x.cast(),
+                        rows,
+                        stride as isize,
+                        Index { first: at, step: 1 },
+                    );
                 }
                 Fold::More { part, x, n, at } => (x, n, at, 1, Some(part.cast::<P<J>>()), x.cast_mut()),
                 Fold::Rows { x, n, rows, out } => (x, n, 0, rows, None, out),

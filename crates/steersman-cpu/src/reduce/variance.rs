@@ -3,7 +3,7 @@
 //! Blocks are joined by the difference of their means, so memory is read once and a large common offset
 //! costs no precision. Arithmetic is in f64 for every element type.
 
-use super::columns::{Columns, TILE};
+use super::columns::{Columns, Index, Room};
 use super::element::Float;
 use super::rows::Rows;
 use super::turned::{SEARCHED, Turned, turned};
@@ -161,7 +161,7 @@ impl<T: Float> Columns for Variance<T> {
     type Cell = Spread;
     type Out = T;
     // Whole vectors of f64, which spreads are made of, at every level.
-    const TOGETHER: Option<usize> = Some(8);
+    const TOGETHER: usize = 8;
 
     #[inline(always)]
     fn start(self) -> Spread {
@@ -169,9 +169,17 @@ impl<T: Float> Columns for Variance<T> {
     }
 
     #[inline(always)]
-    unsafe fn more<I: Isa>(self, cells: &mut [Spread], x: *const T, rows: usize, stride: isize, _at: usize) {
+    unsafe fn more<I: Isa>(
+        self,
+        cells: &mut [Spread],
+        x: *const T,
+        rows: usize,
+        stride: isize,
+        _index: Index,
+    ) {
         let columns = cells.len();
-        let (mut mean, mut squares) = ([0.0; TILE], [0.0; TILE]);
+        let (mut means, mut sums) = (Room::new(), Room::new());
+        let (mean, squares) = (means.of(columns, 0.0), sums.of(columns, 0.0));
         let mut row = 0;
         while row < rows {
             let count = (rows - row).min(ROWS);
@@ -179,23 +187,23 @@ impl<T: Float> Columns for Variance<T> {
             let line = |r: usize| unsafe {
                 std::slice::from_raw_parts(x.offset((row + r) as isize * stride), columns)
             };
-            mean[..columns].fill(0.0);
-            squares[..columns].fill(0.0);
+            mean.fill(0.0);
+            squares.fill(0.0);
             for r in 0..count {
                 for (m, x) in mean.iter_mut().zip(line(r)) {
                     *m += x.wide();
                 }
             }
-            for m in &mut mean[..columns] {
+            for m in mean.iter_mut() {
                 *m /= count as f64;
             }
             for r in 0..count {
-                for ((s, &m), x) in squares.iter_mut().zip(&mean).zip(line(r)) {
+                for ((s, &m), x) in squares.iter_mut().zip(&*mean).zip(line(r)) {
                     let d = x.wide() - m;
                     *s = fma64::<I>(d, d, *s);
                 }
             }
-            for ((cell, &mean), &squares) in cells.iter_mut().zip(&mean).zip(&squares) {
+            for ((cell, &mean), &squares) in cells.iter_mut().zip(&*mean).zip(&*squares) {
                 *cell = cell.join(Spread { n: count as f64, mean, squares });
             }
             row += count;
