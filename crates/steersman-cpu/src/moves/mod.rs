@@ -27,7 +27,7 @@ mod scalar;
 mod tile;
 mod tiled;
 
-pub(crate) use tile::turn;
+pub(crate) use tile::{side, turn};
 
 use crate::context::Context;
 use std::sync::Arc;

@@ -379,6 +379,17 @@ pub(crate) unsafe fn turn<I: Isa, T: Copy>(
     }
 }
 
+/// Elements along the side of a square that [`turn`] turns round at once.
+#[inline(always)]
+pub(crate) fn side<I: Isa, T>() -> usize {
+    match size_of::<T>() {
+        1 => u8::lanes::<I>(),
+        2 => u16::lanes::<I>(),
+        4 => u32::lanes::<I>(),
+        _ => u64::lanes::<I>(),
+    }
+}
+
 #[inline(always)]
 unsafe fn turn_as<I: Isa, E: Element>(
     (down, across): (usize, usize),

@@ -5,6 +5,7 @@
 
 use super::element::{Brain, Float, Half};
 use super::fold::Twofold;
+use super::shape::{Inner, Shape};
 use super::walk::Walk;
 use crate::context::Context;
 use steersman_core::cost::{Machine, Terms, Traffic};
@@ -41,6 +42,11 @@ impl Kernel for ScalarKernel {
             Op::Reduce { .. } => Ok(()),
             _ => Err(Refusal::new("not a reduction")),
         }
+    }
+
+    fn outdone(&self, w: &Workload) -> Option<&'static str> {
+        let taken = Shape::of(w).is_some_and(|s| s.inner != Inner::Scattered);
+        taken.then_some("kernels with vectors do the same and more at once")
     }
 
     fn terms(&self, w: &Workload, _p: Params, machine: &Machine) -> Terms {

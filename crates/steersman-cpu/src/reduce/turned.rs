@@ -4,7 +4,7 @@
 
 use super::rows::Rows;
 use crate::isa::Isa;
-use crate::moves::turn;
+use crate::moves::{side, turn};
 use std::mem::MaybeUninit;
 
 /// Rows up to this length are turned over if they are gone through twice or searched. (500 rows of 12 f32 on a Xeon with
@@ -63,8 +63,17 @@ pub(super) unsafe fn turned<I: Isa, J: Turned<R>, const R: usize>(
         while at < rows {
             // The last ones together with some of those before them, which are done twice.
             let first = at.min(rows - there);
-            turn::<I, J::In>((there, n), x.add(first * n), n, room.0.as_mut_ptr().cast(), R);
-            let columns = std::slice::from_raw_parts(room.0.as_ptr().cast::<[J::In; R]>(), n);
+            let columns = if n == 1 && there == R {
+                x.add(first).cast::<[J::In; R]>()
+            } else {
+                // Narrower than a square they are turned over with what follows them, as long as something does.
+                let side = side::<I, J::In>();
+                let follows = (first + there - 1) * n + side <= rows * n;
+                let wide = if n < side && follows { side } else { n };
+                turn::<I, J::In>((there, wide), x.add(first * n), n, room.0.as_mut_ptr().cast(), R);
+                room.0.as_ptr().cast()
+            };
+            let columns = std::slice::from_raw_parts(columns, n);
             let found = job.together::<I>(columns);
             std::ptr::copy_nonoverlapping(found.as_ptr(), out.add(first), there);
             at = first + R;
