@@ -86,7 +86,7 @@ impl Kernel for Product {
     }
 
     fn revision(&self) -> u32 {
-        8
+        9
     }
 
     fn device(&self) -> DeviceId {

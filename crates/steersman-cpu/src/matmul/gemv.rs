@@ -188,9 +188,17 @@ pub(super) unsafe fn axpy_lines<V: Vector>(l: &Lines<V::T>) {
             sums::<V, SUMS>(l, at);
             at += SUMS;
         }
-        while at < l.count {
-            sums::<V, 1>(l, at);
-            at += 1;
+        // All that are left at once: each time through, the results are read and written. (1×3 · 3×1264 f64 took 340 ns on a
+        // Xeon line by line.)
+        match l.count - at {
+            0 => {}
+            1 => sums::<V, 1>(l, at),
+            2 => sums::<V, 2>(l, at),
+            3 => sums::<V, 3>(l, at),
+            4 => sums::<V, 4>(l, at),
+            5 => sums::<V, 5>(l, at),
+            6 => sums::<V, 6>(l, at),
+            _ => sums::<V, 7>(l, at),
         }
     }
 }
@@ -271,25 +279,21 @@ unsafe fn sums<V: Vector, const L: usize>(l: &Lines<V::T>, at: usize) {
         let from: [*const V::T; L] = std::array::from_fn(|i| l.from.offset((at + i) as isize * l.line));
         let x: [V; L] = std::array::from_fn(|i| V::splat(*l.x.offset((at + i) as isize * l.x_stride)));
         let mut i = 0;
-        while i < l.length {
-            let left = l.length - i;
-            let mask = V::mask(left.min(V::LANES));
-            let whole = left >= V::LANES;
-            let mut sum = match (at == 0, whole) {
-                (true, _) => V::zero(),
-                (false, true) => V::load(l.out.add(i)),
-                (false, false) => V::load_masked(l.out.add(i), mask),
-            };
+        while i + V::LANES <= l.length {
+            let mut sum = if at == 0 { V::zero() } else { V::load(l.out.add(i)) };
             for line in 0..L {
-                let p = from[line].add(i);
-                sum = if whole { V::load(p) } else { V::load_masked(p, mask) }.fma(x[line], sum);
+                sum = V::load(from[line].add(i)).fma(x[line], sum);
             }
-            if whole {
-                sum.store(l.out.add(i))
-            } else {
-                sum.store_masked(l.out.add(i), mask)
-            }
+            sum.store(l.out.add(i));
             i += V::LANES;
+        }
+        if i < l.length {
+            let mask = V::mask(l.length - i);
+            let mut sum = if at == 0 { V::zero() } else { V::load_masked(l.out.add(i), mask) };
+            for line in 0..L {
+                sum = V::load_masked(from[line].add(i), mask).fma(x[line], sum);
+            }
+            sum.store_masked(l.out.add(i), mask);
         }
     }
 }
