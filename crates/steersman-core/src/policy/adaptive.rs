@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_widths_about_as_quick_the_wider_runs_unless_both_were_measured_here() {
+    fn of_two_widths_the_wider_runs_unless_it_is_far_behind_or_both_were_measured_here() {
         let chosen = |wide: f64, source| {
             let mut narrow = candidate(0, 1e-6, 1e-6, 0.05, source);
             narrow.wider = Some(1);
@@ -212,8 +212,8 @@ mod tests {
             asked(&[narrow, candidate(1, 1e-6, wide, 0.05, source)], |q| index = Adaptive.choose(q).index);
             index
         };
-        assert_eq!(chosen(1.06e-6, Source::Model), 1);
-        assert_eq!(chosen(1.12e-6, Source::Model), 0, "that is not as quick");
+        assert_eq!(chosen(1.4e-6, Source::Model), 1);
+        assert_eq!(chosen(1.6e-6, Source::Model), 0, "that is far behind");
         assert_eq!(chosen(1.06e-6, Source::History), 0, "both are known");
     }
 
