@@ -3,7 +3,6 @@
 use crate::device::Cpu;
 use crate::memory::Block;
 use crate::threads::{Calm, Team};
-use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Duration;
 use steersman_core::measure::Rig;
@@ -20,8 +19,9 @@ pub struct CpuRig {
     workload: Workload,
     blocks: Vec<Block>,
     inputs: Vec<Address>,
-    /// Memory of each output, and how far its first element lies in.
-    outputs: Vec<(Block, usize)>,
+    outputs: Vec<Block>,
+    /// Where the first element of each output is. (Collected at each run they took 8 ns of it.)
+    to: Vec<Address>,
     scalars: Vec<u64>,
     /// The kernel that was last found to be of the host: asking takes as long as a small run.
     here: Option<u16>,
@@ -62,7 +62,7 @@ impl CpuRig {
             inputs.push(Address::host(block.as_ptr().wrapping_add(first)));
             blocks.push(block);
         }
-        let mut outputs = Vec::with_capacity(w.outputs().len());
+        let (mut outputs, mut to) = (Vec::new(), Vec::new());
         for o in w.outputs() {
             let (bytes, at) = span(o);
             let mut output = take(cpu, bytes)?;
@@ -70,7 +70,8 @@ impl CpuRig {
             for page in output.as_uninit_mut().chunks_mut(4096) {
                 page[0].write(0);
             }
-            outputs.push((output, at));
+            to.push(Address::host(output.as_mut_ptr().wrapping_add(at)));
+            outputs.push(output);
         }
         let scalars = w.expr().map_or(Vec::new(), |e| e.scalars().iter().map(|d| scalar(*d)).collect());
         Ok(CpuRig {
@@ -81,16 +82,15 @@ impl CpuRig {
             blocks,
             inputs,
             outputs,
+            to,
             scalars,
             here: None,
         })
     }
 
     /// Where everything is, for who runs it elsewhere: inputs, outputs and scalars.
-    pub fn addresses(&mut self) -> (Vec<Address>, Vec<Address>, Vec<u64>) {
-        let outputs =
-            self.outputs.iter_mut().map(|(b, at)| Address::host(b.as_mut_ptr().wrapping_add(*at))).collect();
-        (self.inputs.clone(), outputs, self.scalars.clone())
+    pub fn addresses(&self) -> (Vec<Address>, Vec<Address>, Vec<u64>) {
+        (self.inputs.clone(), self.to.clone(), self.scalars.clone())
     }
 
     /// The memory of input `i`, to put other numbers in.
@@ -109,8 +109,7 @@ impl CpuRig {
     }
 
     fn nth_output(&self, n: usize) -> *const u8 {
-        let (block, at) = &self.outputs[n];
-        block.as_ptr().wrapping_add(*at)
+        self.to[n].as_ptr()
     }
 
     fn reference(&self, not: Variant) -> Option<Variant> {
@@ -138,9 +137,7 @@ impl Rig for CpuRig {
             }
             self.here = Some(v.kernel);
         }
-        let outputs: SmallVec<[Address; 4]> =
-            self.outputs.iter_mut().map(|(b, at)| Address::host(b.as_mut_ptr().wrapping_add(*at))).collect();
-        let io = Io { inputs: &self.inputs, output: outputs[0], more: &outputs[1..], scalars: &self.scalars };
+        let io = Io { inputs: &self.inputs, output: self.to[0], more: &self.to[1..], scalars: &self.scalars };
         // SAFETY: the blocks cover what the workload's strides reach, and the engine only names legal variants.
         unsafe { kernel.run(&self.workload, v.params, io) }
     }
@@ -184,7 +181,7 @@ impl CpuRig {
         self.run(reference).map_err(|e| e.to_string())?;
         let want = self.values();
         // What the reference left behind must not pass for an answer.
-        for (output, _) in &mut self.outputs {
+        for output in &mut self.outputs {
             output.as_uninit_mut().fill(std::mem::MaybeUninit::new(0x5a));
         }
         let (inputs, outputs, scalars) = self.addresses();

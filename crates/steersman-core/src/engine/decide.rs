@@ -211,7 +211,7 @@ impl Engine {
     /// The decision for this variant, because someone said so, with what it is expected to take.
     pub fn judge_as(&self, w: &Workload, variant: Variant) -> Result<Decision, EngineError> {
         let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
-        let mut candidates = self.legal_candidates(w, hash);
+        let mut candidates = self.runnable(w);
         candidates.retain(|c| c.variant == variant);
         Ok(self.settle(w, hash, &candidates)?.as_forced())
     }

@@ -100,31 +100,38 @@ const BURST: usize = 256;
 unsafe impl Sync for Flat {}
 
 impl Flat {
-    fn new(w: &Workload, rows: Rows, io: Io<'_>) -> Option<Flat> {
+    fn new(rows: &Rows) -> Flat {
+        Flat { row: rows.each, at: [std::ptr::null_mut(); 4], step: [0; 4] }
+    }
+
+    /// Sets up the run of a workload, if it is one. In place: moved in larger pieces than it was written in, a `Flat` took
+    /// 6 ns longer, as long as a dozen elements.
+    #[inline]
+    fn set(&mut self, w: &Workload, rows: &Rows, io: Io<'_>) -> bool {
         if !w.output().is_contiguous() {
-            return None;
+            return false;
         }
-        let mut flat = Flat { row: rows.each, at: [std::ptr::null_mut(); 4], step: [0; 4] };
-        flat.at[OUT] = io.output.as_mut_ptr();
-        flat.step[OUT] = w.output().dtype.size();
+        self.at[OUT] = io.output.as_mut_ptr();
+        self.step[OUT] = w.output().dtype.size();
         let mut same = 0;
         for (k, o) in w.inputs().iter().enumerate() {
-            flat.at[k] = io.inputs[k].as_mut_ptr();
+            self.at[k] = io.inputs[k].as_mut_ptr();
             if o.is_contiguous() {
-                flat.step[k] = o.dtype.size();
+                self.step[k] = o.dtype.size();
             } else if w.output().dims.iter().zip(&o.strides).all(|(&n, &s)| n == 1 || s == 0) {
                 same |= 1 << k;
             } else {
-                return None;
+                return false;
             }
         }
-        flat.row = match same {
-            0 => rows.each,
-            0b01 => rows.first_same?,
-            0b10 => rows.second_same?,
-            _ => return None,
+        let row = match same {
+            0 => Some(rows.each),
+            0b01 => rows.first_same,
+            0b10 => rows.second_same,
+            _ => None,
         };
-        Some(flat)
+        self.row = row.unwrap_or(rows.each);
+        row.is_some()
     }
 
     /// # Safety
@@ -301,9 +308,8 @@ impl Kernel for Simd {
         let chooses = w.op() == Op::Ternary(TernaryOp::Where);
         let widen = if chooses { None } else { w.inputs().first().and_then(half) };
         let stream = self.stream && !io.inputs.contains(&io.output);
-        if widen.is_none()
-            && let Some(flat) = Flat::new(w, rows, io)
-        {
+        let mut flat = Flat::new(&rows);
+        if widen.is_none() && flat.set(w, &rows, io) {
             // SAFETY: `io` is valid for the workload by contract, parts do not overlap.
             let part = |range: Range<usize>| unsafe {
                 if stream { flat.run_past_the_cache(range) } else { flat.run(range) }

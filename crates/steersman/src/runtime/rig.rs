@@ -37,7 +37,7 @@ pub(crate) fn rig(carrier: &Carrier, engine: &Arc<Engine>, w: &Workload) -> Resu
 
 impl PlacedRig {
     fn new(carrier: &Carrier, engine: &Arc<Engine>, w: &Workload) -> Result<PlacedRig, String> {
-        let mut host = CpuRig::new(&carrier.cpu, engine, &at(w, Place::Host))?;
+        let host = CpuRig::new(&carrier.cpu, engine, &at(w, Place::Host))?;
         let (mut inputs, mut outputs, scalars) = host.addresses();
         let mut pieces = Vec::new();
         let why = |t: Trouble| t.why().to_string();
