@@ -1,7 +1,7 @@
 //! Elements that lie side by side, many to one output.
 
 use super::fold::Fold;
-use super::turned::{FOLDED, Turned, turned};
+use super::turned::{Turned, folded, turned};
 use crate::isa::{Isa, Level};
 use std::hint::black_box;
 
@@ -100,7 +100,7 @@ impl<F: Fold<W>, const W: usize> Rows for Folded<F, W> {
 }
 
 impl<F: Fold<W>, const W: usize> Turned<W> for Folded<F, W> {
-    const LONGEST: usize = FOLDED;
+    const LONGEST: usize = folded(size_of::<F::In>());
     const FEWEST: usize = W;
 
     #[inline(always)]
