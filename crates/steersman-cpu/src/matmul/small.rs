@@ -24,7 +24,7 @@ const FEW_ROWS: usize = 32;
 /// walked along its rows. (On a Xeon with 48 KiB nearest, 300×2×300 f32 took 13.7 µs down strips, 9.5 so; 130×4×500 11.8
 /// and 8.3; 31×2×189 f64 1.5 and 1.05; 500×7×500 f32 45 and 36. With `k` of 8 some lose as much as others gain, from 16 on
 /// it is a loss of 5%.)
-const FEW_STEPS: usize = 7;
+pub(super) const FEW_STEPS: usize = 7;
 /// Bytes of `c` that are in no near cache.
 const LARGE_C: usize = 40 << 10;
 /// Bytes of `c` that are beyond the second-level cache: strips down all of it then wait for each of its lines, whatever `k`.

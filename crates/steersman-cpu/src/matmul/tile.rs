@@ -77,6 +77,18 @@ fn apart<T>(p: *const T) -> *const T {
     std::hint::black_box(p)
 }
 
+/// Sets of sums that steps take turns with, so that none waits for the one before: a multiply-add takes four cycles and two are
+/// begun in each, so that so few sums in a tile would leave most of them idle. (2×227 · 227×2 f64 on a Zen 4: 281 ns with one set
+/// and 148; with six sums, which load seven numbers in each step, 2.6 µs became 3.1. SSE2 gained nothing.)
+pub(super) const fn sets(sums: usize, vector: usize) -> usize {
+    match sums {
+        _ if vector < 32 => 1,
+        0..=2 => 4,
+        3..=4 => 2,
+        _ => 1,
+    }
+}
+
 /// Computes one tile of exactly `MR` rows and `NV` vectors. `UNIT`: `a_rs` is 1. `MASKED`: the last
 /// vector has only `tail` lanes. `AHEAD`: fetch the columns of `b` that follow this tile's.
 ///
@@ -111,25 +123,49 @@ pub(super) unsafe fn tile<
             std::array::from_fn(
                 |i| if UNIT { t.a } else { apart(t.a.wrapping_offset(4 * i as isize * a_rs)) },
             );
-        for _ in 0..t.k {
-            let mut row = [V::zero(); NV];
-            unroll!(J < NV, 4, {
-                row[J] = if MASKED && J == NV - 1 {
-                    V::load_masked(b.add(J * V::LANES), mask)
-                } else {
-                    V::load(b.add(J * V::LANES))
-                };
-            });
-            unroll!(I < MR, 16, {
-                let x = if UNIT { *a[0].add(I) } else { *a[I / 4].offset((I % 4) as isize * a_rs) };
-                let x = V::splat(x);
-                unroll!(J < NV, 4, { acc[I][J] = x.fma(row[J], acc[I][J]) });
-            });
-            if AHEAD {
-                unroll!(J < NV, 4, { fetch(b.wrapping_add((NV + J) * V::LANES)) });
+        // One step of `k`, added to one of the sets of sums.
+        macro_rules! step {
+            ($set:expr) => {
+                let mut row = [V::zero(); NV];
+                unroll!(J < NV, 4, {
+                    row[J] = if MASKED && J == NV - 1 {
+                        V::load_masked(b.add(J * V::LANES), mask)
+                    } else {
+                        V::load(b.add(J * V::LANES))
+                    };
+                });
+                unroll!(I < MR, 16, {
+                    let x = if UNIT { *a[0].add(I) } else { *a[I / 4].offset((I % 4) as isize * a_rs) };
+                    let x = V::splat(x);
+                    unroll!(J < NV, 4, { $set[I][J] = x.fma(row[J], $set[I][J]) });
+                });
+                if AHEAD {
+                    unroll!(J < NV, 4, { fetch(b.wrapping_add((NV + J) * V::LANES)) });
+                }
+                b = b.wrapping_offset(b_rs);
+                unroll!(I < if UNIT { 1 } else { MR.div_ceil(4) }, 4, { a[I] = a[I].wrapping_offset(a_cs) });
+            };
+        }
+        if sets(MR * NV, size_of::<V>()) > 1 {
+            let mut others = [[[V::zero(); NV]; MR]; 4];
+            for _ in 0..t.k / sets(MR * NV, size_of::<V>()) {
+                step!(acc);
+                unroll!(S < sets(MR * NV, size_of::<V>()) - 1, 4, {
+                    step!(others[S]);
+                });
             }
-            b = b.wrapping_offset(b_rs);
-            unroll!(I < if UNIT { 1 } else { MR.div_ceil(4) }, 4, { a[I] = a[I].wrapping_offset(a_cs) });
+            for _ in 0..t.k % sets(MR * NV, size_of::<V>()) {
+                step!(acc);
+            }
+            unroll!(S < sets(MR * NV, size_of::<V>()) - 1, 4, {
+                unroll!(I < MR, 16, {
+                    unroll!(J < NV, 4, { acc[I][J] = acc[I][J].add(others[S][I][J]) });
+                });
+            });
+        } else {
+            for _ in 0..t.k {
+                step!(acc);
+            }
         }
         let mut c = t.c;
         unroll!(I < MR, 16, {

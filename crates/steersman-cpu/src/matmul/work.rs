@@ -1,6 +1,8 @@
 //! The work the kernels really do, for predicting their time.
 
 use super::few::few_columns;
+use super::small::FEW_STEPS;
+use super::tile::sets;
 use crate::isa::Level;
 use crate::probe::halves_pay;
 
@@ -59,7 +61,7 @@ impl Effort {
             let steps = (k + lanes(level) - 1) >> lanes(level).trailing_zeros();
             return Effort { level, multiply_adds: 2.0 * dots * steps as f64, tiles: dots / 3.0 };
         }
-        let level = if n <= lanes(half) { half } else { level };
+        let level = if n < lanes(half) && k > FEW_STEPS || n == lanes(half) { half } else { level };
         let vectors = (n + lanes(level) - 1) >> lanes(level).trailing_zeros();
         let [one, two, three] = highest(level);
         let (down, across) = match vectors {
@@ -68,7 +70,8 @@ impl Effort {
             _ => (m.div_ceil(two), vectors.div_ceil(2)),
         };
         let tiles = (down * across) as f64;
-        let each = ((m * vectors) as f64 / tiles).max(under_way(level));
+        let sums = (m * vectors) as f64 / tiles;
+        let each = sums.max(under_way(level) / sets(sums.ceil() as usize, level.vector_bytes()) as f64);
         Effort { level, multiply_adds: tiles * each * k as f64, tiles }
     }
 }
@@ -92,8 +95,9 @@ mod tests {
     #[test]
     fn few_sums_wait_for_each_other_and_more_do_not() {
         let of = |m, n| Effort::of(Level::Avx2, 4, m, 10, n);
-        // One row of one vector takes as long as eight.
-        assert_eq!((of(1, 8).multiply_adds, of(1, 8).tiles), (80.0, 1.0));
+        // Five rows of one vector take as long as eight; one or two have several sets of sums.
+        assert_eq!((of(5, 8).multiply_adds, of(5, 8).tiles), (80.0, 1.0));
+        assert_eq!([of(1, 8), of(2, 8), of(3, 8)].map(|e| e.multiply_adds), [20.0, 20.0, 40.0]);
         assert_eq!(of(8, 8).multiply_adds, 80.0);
         assert_eq!(of(12, 8).multiply_adds, 120.0);
         // Two tiles of six rows and two vectors.
