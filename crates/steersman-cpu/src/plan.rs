@@ -80,7 +80,8 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
             }
             for (i, &n) in SIZES.iter().enumerate() {
                 // Rare ones lean on the pool of their kernel: a few sizes settle their own rate.
-                let wanted = if often { !quick || (i % 2 == 0 && i < 14) } else { matches!(i, 2 | 6 | 9) };
+                let wanted =
+                    if often { !quick || (i % 2 == 0 && i < 14) } else { matches!(i, 2 | 4 | 6 | 9) };
                 // Beyond the caches every op of a class is alike: a few stand for all, and are worth their time.
                 let stands_for_all = matches!(
                     op,

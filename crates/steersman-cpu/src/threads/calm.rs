@@ -7,7 +7,7 @@
 //! threads that share one core are closer than any others (76 ns for a hand-off that takes 210 otherwise), and nothing
 //! would ever be as close again.
 
-use super::usual::Usual;
+use super::usual::{SHARE, Usual};
 use super::{Team, Whole};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ pub struct Calm {
 
 impl Default for Calm {
     fn default() -> Calm {
-        Calm { handoff: Mutex::new(Usual::new(QUIET, MEMORY)), whole: Whole::default() }
+        Calm { handoff: Mutex::new(Usual::new(QUIET, MEMORY, SHARE)), whole: Whole::default() }
     }
 }
 

@@ -12,7 +12,7 @@ const STEP: f64 = 1.1;
 /// Steps that are told apart; the last has all that is longer.
 const STEPS: usize = 24;
 /// Share of the time in which the machine is at least as quick as what counts as usual.
-const SHARE: f64 = 0.4;
+pub(super) const SHARE: f64 = 0.4;
 /// A look stands for the time since the one before, but not for longer.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -25,6 +25,8 @@ pub(super) struct Usual {
     band: f64,
     /// How long a time is remembered.
     memory: Duration,
+    /// Share of the time in which it is at least as quick as what counts as usual.
+    share: f64,
     best: Option<f64>,
     /// When it was last looked, and how many steps longer than the best it was then.
     last: Option<(Instant, usize)>,
@@ -33,8 +35,8 @@ pub(super) struct Usual {
 }
 
 impl Usual {
-    pub(super) fn new(band: f64, memory: Duration) -> Usual {
-        Usual { band, memory, best: None, last: None, spent: [0.0; STEPS] }
+    pub(super) fn new(band: f64, memory: Duration, share: f64) -> Usual {
+        Usual { band, memory, share, best: None, last: None, spent: [0.0; STEPS] }
     }
 
     /// The quickest ever.
@@ -79,9 +81,9 @@ impl Usual {
         self.spent[self.last.map_or(0, |(_, step)| step)] = all;
     }
 
-    /// How many times the best the machine took at most in [`SHARE`] of the time.
+    /// How many times the best the machine took at most in that share of the time.
     fn usual(&self) -> f64 {
-        let enough = SHARE * self.spent.iter().sum::<f64>();
+        let enough = self.share * self.spent.iter().sum::<f64>();
         let mut so_far = 0.0;
         let step = self.spent.iter().position(|s| {
             so_far += s;
@@ -114,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_spell_is_disturbed_until_it_has_lasted_for_most_of_what_is_remembered() {
-        let (mut u, mut now) = (Usual::new(1.1, Duration::from_secs(1)), Instant::now());
+        let (mut u, mut now) = (Usual::new(1.1, Duration::from_secs(1), SHARE), Instant::now());
         assert!(judge(&mut u, &mut now, vec![1.0; 20_000]).iter().all(|ok| *ok));
         let slow = judge(&mut u, &mut now, vec![1.7; 20_000]);
         let accepted = slow.iter().position(|ok| *ok).unwrap();
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     fn where_the_quickest_is_rare_the_quicker_part_of_the_rest_is_undisturbed() {
-        let (mut u, mut now) = (Usual::new(1.1, Duration::from_secs(1)), Instant::now());
+        let (mut u, mut now) = (Usual::new(1.1, Duration::from_secs(1), SHARE), Instant::now());
         let times = |i: usize| if i.is_multiple_of(50) { 1.0 } else { 1.5 + (i % 10) as f64 * 0.1 };
         judge(&mut u, &mut now, (0..5_000).map(times));
         let share = judge(&mut u, &mut now, (0..5_000).map(times)).iter().filter(|ok| **ok).count();
@@ -135,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_new_best_moves_what_was_seen_and_what_is_accepted_is_usual() {
-        let (mut u, mut now) = (Usual::new(1.1, Duration::from_secs(1)), Instant::now());
+        let (mut u, mut now) = (Usual::new(1.1, Duration::from_secs(1), SHARE), Instant::now());
         assert!(
             judge(&mut u, &mut now, vec![2.0; 100]).iter().all(|ok| *ok),
             "the first look is the measure"
@@ -145,7 +147,7 @@ mod tests {
         assert_eq!(judge(&mut u, &mut now, [9.0, 2.0]), [false, false]);
         u.accept();
         assert_eq!(judge(&mut u, &mut now, [2.0, 3.0]), [true, false]);
-        let mut next = Usual::new(1.1, Duration::from_secs(1));
+        let mut next = Usual::new(1.1, Duration::from_secs(1), SHARE);
         next.expect(u.best());
         assert_eq!(next.best(), Some(1.0));
         let slow = judge(&mut next, &mut now, vec![2.0; 20_000]);
