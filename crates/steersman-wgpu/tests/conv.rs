@@ -1,60 +1,21 @@
-//! Every kernel for convolutions, with every parameter it has, gives what the definition gives.
+//! Every kernel of the device for convolutions gives what the definition gives; see `conformance/bodies/conv.rs` of the CPU's
+//! tests.
 
+#[path = "../../steersman-cpu/tests/conformance/bodies/conv.rs"]
+mod bodies;
 #[path = "../../steersman-cpu/tests/conformance/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "shared with the CPU's tests")]
+#[allow(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
 mod conformance;
-#[path = "../../steersman-cpu/tests/conformance/conv.rs"]
-mod definition;
 mod hosted;
 
-use conformance::lie;
-use definition::{SHAPES, check, odd_numbers, operands};
-use proptest::prelude::*;
-use std::sync::{Arc, LazyLock};
-use steersman_core::{DType, Kernel, Op, Operand, Workload};
+use conformance::Kernels;
+use std::sync::LazyLock;
+use steersman_core::DType;
 
-static KERNELS: LazyLock<Option<Vec<Arc<dyn Kernel>>>> =
-    LazyLock::new(|| hosted::with_reference(Vec::new(), 64));
+static KERNELS: Kernels = LazyLock::new(|| hosted::with_reference(Vec::new(), 64));
 
-#[test]
-fn shapes_of_every_kind_come_out_right() {
-    let Some(kernels) = &*KERNELS else { return };
-    for text in SHAPES {
-        let w: Workload = text.parse().expect("well formed");
-        let (x, f) = operands(&w, 7);
-        let ran = check(kernels, &w, &x, &f).unwrap_or_else(|e| panic!("{e}"));
-        assert!(ran >= 5 || w.dtype() == DType::F64, "{text}: {ran} runs");
-    }
-}
-
-#[test]
-fn infinite_and_missing_numbers_reach_only_what_reads_them() {
-    let Some(kernels) = &*KERNELS else { return };
-    odd_numbers(kernels);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn any_shape_and_layout(
-        images in 0..3usize, channels in 0..5usize, filters in 0..7usize,
-        size in (1..14usize, 1..40usize), taps in (1..5usize, 1..5usize),
-        stride in 1..4u16, pad in 0..4u16,
-        dtype in prop::sample::select(vec![DType::F32, DType::F64, DType::F16, DType::BF16]),
-        lies in prop::collection::vec(lie(), 2),
-        plain in any::<bool>(),
-        seed in any::<u64>(),
-    ) {
-        let Some(kernels) = &*KERNELS else { return Ok(()) };
-        let shapes = [[images, channels, size.0, size.1], [filters, channels, taps.0, taps.1]];
-        let operand = |k: usize| match plain {
-            true => Operand::new(dtype, &shapes[k]).expect("small"),
-            false => lies[k].operand(dtype, &shapes[k], true),
-        };
-        // A filter larger than the padded image is refused before it comes here.
-        let Ok(w) = Workload::new(Op::Conv2d { stride, pad }, [operand(0), operand(1)]) else { return Ok(()) };
-        let (x, f) = operands(&w, seed);
-        prop_assert!(check(kernels, &w, &x, &f).map_err(TestCaseError::fail)? > 0);
-    }
-}
+static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
+    kernels: &KERNELS,
+    least: |dtype| if dtype == DType::F64 { 0 } else { 5 },
+    cases: 60,
+};

@@ -79,7 +79,8 @@ fn forced(runtime: &Runtime, w: &Workload, args: &RunArgs) -> Result<Option<Vari
         }
         None => None,
     };
-    let all = engine.runnable(w);
+    // By name any that is legal; else those that are weighed, since of the others nothing may be known.
+    let all = if index.is_some() { engine.runnable(w) } else { engine.estimates(w) };
     let mut of_kernel: Vec<&Candidate> =
         all.iter().filter(|c| index.is_none_or(|i| c.variant.kernel == i)).collect();
     of_kernel.sort_by(|a, b| a.estimate.mean.0.total_cmp(&b.estimate.mean.0));

@@ -84,6 +84,23 @@ fn a_forced_kernel_runs_and_is_logged() {
 }
 
 #[test]
+fn a_kernel_that_others_outdo_runs_by_name_and_is_not_what_a_number_of_threads_means() {
+    let home = Home::new();
+    let w = "matmul f32 4x4 4x4";
+    let e = home.json(&["explain", w]);
+    let weighed: Vec<&str> =
+        e["candidates"].as_array().into_iter().flatten().filter_map(|c| c["kernel"].as_str()).collect();
+    let outdone = "cpu/matmul-packed-sse2";
+    let narrow = cfg!(target_arch = "x86_64").then_some(outdone).filter(|k| !weighed.contains(k));
+    if let Some(kernel) = narrow {
+        let r = home.json(&["run", w, "--kernel", kernel, "--repeat", "1"]);
+        assert_eq!((&r["kernel"], &r["forced"]), (&kernel.into(), &true.into()));
+    }
+    let r = home.json(&["run", w, "--threads", "1", "--repeat", "1"]);
+    assert!(r["kernel"].as_str().is_some_and(|k| weighed.contains(&k)), "{} of {weighed:?}", r["kernel"]);
+}
+
+#[test]
 fn decisions_are_measured_with_the_promised_keys() {
     let home = Home::new();
     has(&home.json(&["bench", "call"]), &["call_ns_p50", "call_ns_p99", "allocations_per_call"]);

@@ -53,6 +53,8 @@ fn it_is_not_weighed_but_can_be_run_and_says_why() {
     assert_eq!(engine.runnable(&w).len(), 2);
     let refused = engine.explain(&w).unwrap().refused;
     assert!(matches!(&refused[..], [(0, why)] if why.to_string().contains("the same")), "{refused:?}");
+    let narrow = engine.runnable(&w)[0].variant;
+    assert_eq!(engine.judge_as(&w, narrow).map(|d| d.variant()), Ok(narrow), "by name it runs");
     assert_eq!(engine.registry().wider(0), Some(1));
     assert_eq!(engine.registry().wider(1), None);
 }

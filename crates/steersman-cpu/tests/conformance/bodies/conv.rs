@@ -1,11 +1,21 @@
-//! Convolutions by their definition.
+//! Every kernel for convolutions, with every parameter it has, gives what the definition gives.
 
-use crate::conformance::{Memory, Random, run, value};
-use std::sync::Arc;
-use steersman_core::{DType, Kernel, Op, Operand, Params, Workload, rounded_to_odd};
+use crate::UNDER_TEST;
+use crate::conformance::{Kernels, Memory, Random, lie, run, value};
+use proptest::prelude::*;
+use steersman_core::{DType, Op, Operand, Params, Workload, rounded_to_odd};
+
+/// What a test file says of its device.
+pub struct UnderTest {
+    pub kernels: &'static Kernels,
+    /// Runs of each type that there are at least, kernels by parameters.
+    pub least: fn(DType) -> usize,
+    /// Random shapes.
+    pub cases: u32,
+}
 
 /// Shapes of every kind.
-pub const SHAPES: &[&str] = &[
+const SHAPES: &[&str] = &[
     "conv2d f32 1x1x1x1 1x1x1x1",
     "conv2d f32 2x3x8x9 4x3x3x3 pad=1",
     "conv2d f64 1x5x17x40 7x5x3x5 stride=2 pad=2",
@@ -22,7 +32,7 @@ pub const SHAPES: &[&str] = &[
 ];
 
 /// The bits of a number in a type.
-pub fn bits(dtype: DType, x: f64) -> u64 {
+fn bits(dtype: DType, x: f64) -> u64 {
     match dtype {
         DType::F32 => (x as f32).to_bits().into(),
         DType::F64 => x.to_bits(),
@@ -32,12 +42,12 @@ pub fn bits(dtype: DType, x: f64) -> u64 {
 }
 
 /// Quarters: products and sums of a few hundred are exact in any order.
-pub fn quarters(o: &Operand, random: &mut Random) -> Memory {
+fn quarters(o: &Operand, random: &mut Random) -> Memory {
     Memory::filled(o, || bits(o.dtype, (random.below(17) as f64 - 8.0) / 4.0))
 }
 
 /// From the definition, in f64: what lies on the border adds nothing.
-pub fn expected(w: &Workload, x: &Memory, f: &Memory) -> Vec<f64> {
+fn expected(w: &Workload, x: &Memory, f: &Memory) -> Vec<f64> {
     let Op::Conv2d { stride, pad } = w.op() else { unreachable!("a convolution") };
     let (stride, pad) = (stride as isize, pad as isize);
     let values = |m: &Memory, o: &Operand| -> Vec<f64> { m.elements(o).map(|b| value(o.dtype, b)).collect() };
@@ -66,8 +76,10 @@ pub fn expected(w: &Workload, x: &Memory, f: &Memory) -> Vec<f64> {
     all
 }
 
-/// Every kernel that takes it, with every parameter it has, gives what the definition gives; how many runs.
-pub fn check(kernels: &[Arc<dyn Kernel>], w: &Workload, x: &Memory, f: &Memory) -> Result<usize, String> {
+/// Every kernel that takes it, with every parameter it has, gives what the definition gives; how many runs, `None` without a
+/// device.
+fn check(w: &Workload, x: &Memory, f: &Memory) -> Result<Option<usize>, String> {
+    let Some(kernels) = &**UNDER_TEST.kernels else { return Ok(None) };
     let want = expected(w, x, f);
     let mut ran = 0;
     for kernel in kernels.iter().filter(|k| k.supports(w).is_ok()) {
@@ -87,17 +99,28 @@ pub fn check(kernels: &[Arc<dyn Kernel>], w: &Workload, x: &Memory, f: &Memory) 
             ran += 1;
         }
     }
-    Ok(ran)
+    Ok(Some(ran))
 }
 
 /// Numbers of a seed for both operands.
-pub fn operands(w: &Workload, seed: u64) -> (Memory, Memory) {
+fn operands(w: &Workload, seed: u64) -> (Memory, Memory) {
     let mut random = Random::new(seed);
     (quarters(&w.inputs()[0], &mut random), quarters(&w.inputs()[1], &mut random))
 }
 
-/// An infinite or missing number in either operand reaches only what reads it.
-pub fn odd_numbers(kernels: &[Arc<dyn Kernel>]) {
+#[test]
+fn shapes_of_every_kind_come_out_right() {
+    for text in SHAPES {
+        let w: Workload = text.parse().expect("well formed");
+        let (x, f) = operands(&w, 7);
+        if let Some(ran) = check(&w, &x, &f).unwrap_or_else(|e| panic!("{e}")) {
+            assert!(ran >= (UNDER_TEST.least)(w.dtype()), "{text}: {ran} runs");
+        }
+    }
+}
+
+#[test]
+fn infinite_and_missing_numbers_reach_only_what_reads_them() {
     let w: Workload = "conv2d f32 1x2x6x20 5x2x3x3 pad=1".parse().expect("well formed");
     for (odd, which) in [(f64::NAN, 0), (f64::INFINITY, 0), (f64::NAN, 1), (f64::INFINITY, 1)] {
         let mut random = Random::new(3);
@@ -111,6 +134,31 @@ pub fn odd_numbers(kernels: &[Arc<dyn Kernel>]) {
             })
         };
         let (x, f) = (operand(0), operand(1));
-        check(kernels, &w, &x, &f).unwrap_or_else(|e| panic!("{odd} in operand {which}: {e}"));
+        check(&w, &x, &f).unwrap_or_else(|e| panic!("{odd} in operand {which}: {e}"));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: UNDER_TEST.cases, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_shape_and_layout(
+        images in 0..3usize, channels in 0..5usize, filters in 0..7usize,
+        size in (1..14usize, 1..40usize), taps in (1..5usize, 1..5usize),
+        stride in 1..4u16, pad in 0..4u16,
+        dtype in prop::sample::select(vec![DType::F32, DType::F64, DType::F16, DType::BF16]),
+        lies in prop::collection::vec(lie(), 2),
+        plain in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let shapes = [[images, channels, size.0, size.1], [filters, channels, taps.0, taps.1]];
+        let operand = |k: usize| match plain {
+            true => Operand::new(dtype, &shapes[k]).expect("small"),
+            false => lies[k].operand(dtype, &shapes[k], true),
+        };
+        // A filter larger than the padded image is refused before it comes here.
+        let Ok(w) = Workload::new(Op::Conv2d { stride, pad }, [operand(0), operand(1)]) else { return Ok(()) };
+        let (x, f) = operands(&w, seed);
+        prop_assert_ne!(check(&w, &x, &f).map_err(TestCaseError::fail)?, Some(0));
     }
 }
