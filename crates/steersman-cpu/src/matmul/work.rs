@@ -38,7 +38,11 @@ pub(super) struct Effort {
 
 /// Rows of the highest tiles of one, two and three vectors.
 fn highest(level: Level) -> [usize; 3] {
-    if level == Level::Avx512 { [16, 14, 9] } else { [12, 6, 4] }
+    match level {
+        Level::Baseline => [12, 6, 4],
+        Level::Avx2 => [12, 6, 3],
+        Level::Avx512 => [16, 14, 9],
+    }
 }
 
 /// Multiply-adds that are begun before the first is done: fewer sums than that wait for each other.

@@ -6,6 +6,7 @@ use super::shape::{Inner, Loop, Loops, Shape};
 use super::turned::{SEARCHED, folded};
 use super::vector_kernel::{Call, Cost, VectorKernel, Way, share, share_lines};
 use crate::isa::{Body, Isa, Level};
+use crate::probe::halves_pay;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use steersman_core::cost::Terms;
@@ -150,8 +151,10 @@ struct Job<'a> {
 
 /// Bytes of a row up to which vectors of half the width take it no later: its last vector is joined sooner. (331 rows on a
 /// Zen 4, AVX2 and AVX-512: the largest of 18 f32 772 and 1013 ns, of 100, 2.5 and 3.2 µs, of 200, 3.6 and 4.4; sums of 35 f64
-/// 2.0 and 2.7, of 130, 3.6 and 4.4; of 300 f32 4.1 and 4.4.)
+/// 2.0 and 2.7, of 130, 3.6 and 4.4; of 300 f32 4.1 and 4.4.) Longer ones where a whole vector takes as long as its halves, as
+/// long as AVX2 has them in four registers.
 const NARROW: usize = 1024;
+const NARROW_HALVES: usize = 2047;
 
 /// Partial results that fit the stack.
 const PARTS: usize = 256;
@@ -161,7 +164,8 @@ impl Visit for Job<'_> {
     fn visit<J: Rows>(self, job: J) -> bool {
         let Job { call: Call { input, output, level, team, threads }, places } = self;
         let (rows, n) = (places.rows, places.n);
-        let level = if n * size_of::<J::In>() <= NARROW { level.min(Level::Avx2) } else { level };
+        let narrow = if halves_pay() { NARROW_HALVES } else { NARROW };
+        let level = if n * size_of::<J::In>() <= narrow { level.min(Level::Avx2) } else { level };
         let some = Band { job, places, input, output, rows: 0..rows, columns: 0..n, sink: Sink::Results };
         // SAFETY: there are kernels only for levels that are present.
         let run = |band: Band<'_, J>| unsafe { level.dispatch_unchecked(band) };
