@@ -8,6 +8,7 @@ mod again;
 mod audit;
 mod checks;
 mod course;
+mod disturbed;
 #[cfg(test)]
 mod fixtures;
 mod next;
@@ -27,6 +28,7 @@ use again::Again;
 use audit::Audit;
 use checks::Checks;
 use course::Course;
+use disturbed::Disturbed;
 use next::{Queue, is_long};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -144,6 +146,7 @@ pub fn calibrate(
     let mut checks = Checks::default();
     let mut queue = Queue::new(wanted);
     let (mut again, mut audit) = (Again::default(), Audit::default());
+    let mut never_quiet = Disturbed::default();
     let mut next_draft = how.budget.mul_f64(DRAFTS);
     let first_looks = how.budget.mul_f64(1.0 - SECOND_LOOKS);
     while course.elapsed() < first_looks {
@@ -172,12 +175,13 @@ pub fn calibrate(
             queue.wait(next);
             course.report.disturbed += begun.elapsed();
             continue;
-        } else if !is_long(engine, &w) {
+        } else if next.can_wait() && !is_long(engine, &w) {
             queue.put_off(&next, contenders.extract_if(.., |v| v.params.threads > 1).collect());
         }
         let unchecked = checks.due(&w, &contenders);
         let mut series = course.time(rig, &w, contenders, unchecked, &how.contest);
         course.report.workloads += usize::from(!series.is_empty());
+        never_quiet.note(&w, &series);
         let disturbed = series.iter().filter(|s| s.samples.is_empty() && !s.disturbed.is_empty());
         queue.put_off(&next, disturbed.map(|s| s.variant).collect());
         again.keep_back(&w, &mut series, &again::limits(engine, &w));
@@ -208,6 +212,7 @@ pub fn calibrate(
             course.time(rig, &w, Vec::new(), vec![variant], &how.contest);
         }
     }
+    never_quiet.learn(engine);
     engine.with_model_mut(|m| m.refit());
     course.report
 }

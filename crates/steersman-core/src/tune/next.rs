@@ -54,6 +54,11 @@ impl Pending {
         self.left.as_ref().is_some_and(|left| left.iter().all(|v| v.params.threads > 1))
     }
 
+    /// Whether it may be put off once more.
+    pub(super) fn can_wait(&self) -> bool {
+        self.put_off < PUT_OFF
+    }
+
     /// Candidates worth timing: those that may win, and where it costs nothing everyone.
     pub(super) fn contenders(&self, engine: &Engine) -> Vec<Variant> {
         let all = unmoved(engine, &self.wanted.workload);
@@ -169,7 +174,7 @@ impl Queue {
 
     /// Has these variants of it wait, unless there are none or it was put off often enough.
     pub(super) fn put_off(&mut self, p: &Pending, left: Vec<Variant>) {
-        if !left.is_empty() && p.put_off < PUT_OFF {
+        if !left.is_empty() && p.can_wait() {
             self.wait(Pending { wanted: p.wanted.clone(), left: Some(left), put_off: p.put_off + 1 });
         }
     }
