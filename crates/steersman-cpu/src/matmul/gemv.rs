@@ -246,6 +246,7 @@ unsafe fn strips<V: Vector>(l: &Lines<V::T>) {
 
 /// The sum form of lines of `NV` vectors, the last of which is cut short if `MASKED`, in `APART` sums.
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "slices of the sums would keep them in memory")]
 unsafe fn narrow<V: Vector, const NV: usize, const APART: usize, const MASKED: bool>(l: &Lines<V::T>) {
     // SAFETY: lines stay below count; whole vectors stay below length, and a masked one covers the rest.
     unsafe {
