@@ -28,7 +28,7 @@ const SINGLE: usize = 48;
 /// as long.
 const SINGLE_REMAINDERS: usize = 256;
 
-/// Bytes of results up to which cheap ops take the narrowest vectors, which are there on every machine.
+/// Bytes of an operand up to which cheap ops take the narrowest vectors, which are there on every machine.
 const TINY: usize = 64;
 
 /// Element-wise operations compiled for one instruction set.
@@ -37,10 +37,11 @@ pub struct Simd {
     level: Level,
     find: Find,
     /// The same for what takes no longer than reading it does. (Where a whole vector takes as long as its halves, loads and
-    /// stores across cache lines are all that it adds: on a Zen 4 `add`, `sub`, `mul` and `div` of 163 shapes took 2 to 4% longer
-    /// with AVX-512 than with AVX2 in the middle, a quarter of them 6 to 10%, none more than 8% less on two threads.)
+    /// stores across cache lines are all that it adds: on a Zen 4 `add`, `sub`, `mul` and `div` of 163 shapes took 3% longer with
+    /// AVX-512 than with AVX2 in the middle, on two threads 7%, a quarter of them 6 and 13% or more; on two threads none took less
+    /// than 0.94.)
     find_cheap: Find,
-    /// The same for what fits a few of the narrowest vectors: 2 ns sooner of 25, since nothing has to be left as it was.
+    /// The same for what fits a few of the narrowest vectors: 2 ns sooner of 25, since no wide registers have to be cleared.
     find_tiny: Find,
     name: String,
     /// The name without streaming: both have the same rate in cache.
@@ -76,7 +77,9 @@ impl Simd {
     fn rows(&self, w: &Workload) -> Option<Rows> {
         let find = match w.op() {
             op if takes_long(op) => self.find,
-            Op::Unary(_) | Op::Binary(_) if w.output().bytes() <= TINY => self.find_tiny,
+            Op::Unary(_) | Op::Binary(_) if w.output().elements() * w.dtype().size() <= TINY => {
+                self.find_tiny
+            }
             _ => self.find_cheap,
         };
         find(w.op(), w.dtype())

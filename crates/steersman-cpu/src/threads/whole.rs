@@ -24,8 +24,8 @@ const MEMORY: Duration = Duration::from_secs(5);
 
 /// Share of the time in which one thread, and two, are at least as quick as what counts as usual of them. (With 0.4 for all a
 /// calibration on a 2-core machine whose cores were shared most of the time took that for its usual state, kept 42,000 samples
-/// and foretold times that were a third too long, some twice: MAPE 29%. With 0.15 for both, calibrations in such spells kept 11,000
-/// and 14,000, foretold within 10%, but one of them had measured hardly any transpose on two threads, and left them to one.)
+/// and foretold times that were a third too long, some twice: MAPE 29%. With 0.15 for both, one in such a spell kept 14,000 and
+/// foretold within 10%, but another kept 11,000 and left five transposes to one thread that take half as long on two.)
 const SHARES_OF_FEW: [f64; 2] = [0.15, 0.3];
 
 /// How long a look at the clock stands: it changes seldom, and slowly.
