@@ -1,6 +1,6 @@
 //! What could not be timed undisturbed. On a machine whose cores are shared for all of a calibration hardly any run on several
-//! threads is; but the quickest of what it took is far nearer the truth than what is guessed without it, and counts in the end,
-//! for little.
+//! threads is. The quickest of what it took then counts in the end, for little, rather than that nothing is known of it. (Five
+//! transposes that take half as long on two threads had been left to one.)
 
 use crate::cost::Variant;
 use crate::engine::Engine;

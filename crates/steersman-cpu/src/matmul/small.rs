@@ -109,7 +109,8 @@ fn strip_vectors<T>(kernels: &Kernels<T>, rows: usize, left: usize, aliased: boo
 /// The kernels for the last columns and how many those are: none unless half a vector holds them and takes less time than
 /// a whole one. (On a Xeon, where it does not, 67×172×24 f32 took 4.9 µs with a half and 4.4 without.) A few rows wait for
 /// their sums, not for multipliers: there the last columns go along with the others. And part of a half is written in pieces,
-/// part of a whole one at once, which is most of what few steps take. (59×2×7 f32 on a Zen 4: 151 ns in pieces, 121 at once; 200×4×5 474 and 348.)
+/// part of a whole one at once, which is most of what few steps take. (59×2×7 f32 on a Zen 4: 151 ns in pieces, 121 at once;
+/// 200×4×5 474 and 348.)
 #[inline(always)]
 fn half_vector<T>(kernels: &Kernels<T>, rows: usize, steps: usize, n: usize) -> (&Kernels<T>, usize) {
     let tail = n % kernels.lanes;
