@@ -114,7 +114,7 @@ fn machine(host: &Host, p: &Probes) -> Machine {
         levels: vec![
             level("L1", Store::Cache(1), bytes(1), true),
             level("L2", Store::Cache(2), bytes(2), true),
-            level("L3", Store::Cache(3), bytes(3), false),
+            level("L3", Store::Cache(3), bytes(3), p.apart == Some(true)),
             level("main", Store::Main, None, false),
         ],
         peak_f32: p.peaks.iter().map(|k| (k.isa.clone(), k.f32_flops)).collect(),

@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::kernel::Params;
 use crate::op::OpClass;
 use crate::workload::{Layout, Workload};
+use std::borrow::Cow;
 
 /// One kernel with one parameter point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,7 +73,7 @@ pub struct Subject {
     class: OpClass,
     dtype: DType,
     layout: Layout,
-    pub(super) at: Corners,
+    at: Corners,
     /// The workload's hash, for its history.
     pub hash: u64,
     /// Whether it has one.
@@ -91,6 +92,15 @@ impl Subject {
             at,
             hash,
             seen: false,
+        }
+    }
+
+    /// Where it lies, done in this way.
+    #[inline]
+    pub(super) fn by(&self, way: u8) -> Cow<'_, Corners> {
+        match way {
+            0 => Cow::Borrowed(&self.at),
+            _ => Cow::Owned(self.at.by(way)),
         }
     }
 

@@ -171,7 +171,23 @@ impl Corners {
     pub fn around(at: &Coordinates) -> Corners {
         Corners { point: *at, near: corners(at, STEPS[FINEST]) }
     }
+
+    /// The same sizes done in another [way](super::Terms::by): so far off along the last axis that of the grids only the widest
+    /// has nodes for both.
+    pub fn by(&self, way: u8) -> Corners {
+        let mut there = self.clone();
+        there.point[LAST] += f64::from(way) * STEPS[WAY_APART];
+        for (place, _) in &mut there.near {
+            place[LAST] += u32::from(way) << (FINEST - WAY_APART);
+        }
+        there
+    }
 }
+
+/// The axis that ops with different ways leave free.
+const LAST: usize = 2;
+/// The grid by whose steps ways lie apart.
+const WAY_APART: usize = 1;
 
 #[cfg(test)]
 mod tests {
@@ -235,6 +251,21 @@ mod tests {
         local.add(&around([0.0, 0.0, 0.0]), 1.0, 1.0);
         local.add(&around([600.0, 600.0, 600.0]), 1.0, 1.0);
         assert!(local.grids().0[FINEST].nodes.len() <= MOST_NODES);
+    }
+
+    #[test]
+    fn what_was_seen_of_one_way_says_little_of_another() {
+        let mut local = Local::default();
+        let here = around([5.0, 3.7, 0.0]);
+        assert_eq!(here.by(2).near, Corners::around(&here.by(2).point).near);
+        (0..30).for_each(|_| local.add(&here, -0.8, 1.0));
+        local.settle();
+        let at = |way| local.at(&here.by(way), 0.0, 0.04).mean;
+        assert!(at(0) < -0.7, "{}", at(0));
+        assert!(at(1).abs() < 0.45 && at(2).abs() < 0.01, "{} {}", at(1), at(2));
+        (0..3).for_each(|_| local.add(&here.by(1), 0.1, 1.0));
+        local.settle();
+        assert!((at(1) - 0.1).abs() < 0.1 && at(0) < -0.7, "{} {}", at(1), at(0));
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Model {
         limit: f64,
     ) -> Option<Estimate> {
         let key = subject.cell(variant);
-        let at = &subject.at;
+        let at = &*subject.by(terms.way());
         let own = self.fit(&key);
         let size = terms.total();
         if let Some((f, _)) = own
@@ -215,7 +215,7 @@ impl Model {
             return;
         }
         let subject = Subject::of(w, hash);
-        let (key, at) = (subject.cell(variant), subject.at);
+        let (key, at) = (subject.cell(variant), subject.by(terms.way()));
         self.add(key.pool(), &at, terms, seconds, weight);
         self.add(key, &at, terms, seconds, weight);
         if weight >= 1.0 {
@@ -243,7 +243,7 @@ impl Model {
         }
         let expected = fitted.fit.seconds(terms);
         let residual = (seconds / expected).ln();
-        Some(expected * cell.local.without(&subject.at, residual).exp())
+        Some(expected * cell.local.without(&subject.by(terms.way()), residual).exp())
     }
 
     /// Takes a time that was learned out again, as far as its cells are not settled.

@@ -14,13 +14,15 @@ pub struct Terms {
     len: u8,
     /// How many leading terms are launch cost rather than work, for the split people are shown.
     launch: u8,
+    /// Which of a kernel's ways it is done.
+    way: u8,
 }
 
 impl Terms {
     /// Work that starts with a launch of this many seconds.
     #[inline]
     pub fn launch(seconds: f64) -> Terms {
-        let mut t = Terms { seconds: [0.0; MAX_TERMS], len: 1, launch: 1 };
+        let mut t = Terms { seconds: [0.0; MAX_TERMS], len: 1, launch: 1, way: 0 };
         t.seconds[0] = seconds;
         t
     }
@@ -35,6 +37,24 @@ impl Terms {
             self.seconds[MAX_TERMS - 1] += seconds;
         }
         self
+    }
+
+    /// Done by the `way`-th of the code paths that a kernel has for workloads of different sizes: what local corrections were
+    /// learned of one says little of another, however near their sizes. Only for ops whose sizes are two at most (rows,
+    /// transposes, element-wise ones), up to [`Terms::WAYS`].
+    #[inline]
+    pub fn by(mut self, way: u8) -> Terms {
+        self.way = way.min(Terms::WAYS - 1);
+        self
+    }
+
+    /// Ways that are told apart.
+    pub const WAYS: u8 = 4;
+
+    /// Which of the kernel's ways it is.
+    #[inline]
+    pub fn way(&self) -> u8 {
+        self.way
     }
 
     /// Seconds per term at prior rates.

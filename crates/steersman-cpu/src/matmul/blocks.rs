@@ -36,6 +36,11 @@ impl Blocks {
         let nc = (l3 / 2 / (kc * dtype)).clamp(columns, 8192) / columns * columns;
         Blocks { mc, kc, nc }
     }
+
+    /// Half as deep and half as high.
+    pub fn shorter(self) -> Blocks {
+        Blocks { mc: self.mc.div_ceil(2), kc: self.kc.div_ceil(2), ..self }
+    }
 }
 
 #[cfg(test)]

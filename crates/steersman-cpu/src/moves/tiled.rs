@@ -42,7 +42,7 @@ impl Kernel for TiledKernel {
     }
 
     fn revision(&self) -> u32 {
-        3
+        4
     }
 
     fn device(&self) -> DeviceId {
@@ -102,6 +102,7 @@ impl Kernel for TiledKernel {
             .and(squares as f64 * square * share)
             .and(runs as f64 * 4e-9 * share)
             .and(single as f64 * 0.3e-9 * share)
+            .by(u8::from(single > 0))
     }
 
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {

@@ -49,6 +49,8 @@ pub struct Probes {
     pub bandwidths: Vec<Bandwidth>,
     /// Bytes of the last cache that one thread really has.
     pub reach: Option<usize>,
+    /// Whether each thread has as much when all are at work.
+    pub apart: Option<bool>,
     /// Bytes a second when fresh memory is written for the first time.
     pub first_touch: Option<f64>,
     /// What it costs to give work to a worker; absent if there are no workers.
@@ -88,7 +90,8 @@ pub fn run(host: &Host, team: &Team, budget: Duration, progress: &mut dyn FnMut(
     if let Some((mut arena, rate)) = memory {
         probes.first_touch = Some(rate);
         progress("bandwidth", 0.45);
-        (probes.bandwidths, probes.reach) = bandwidth::measure(host, team, &mut arena, budget.mul_f64(0.50));
+        (probes.bandwidths, probes.reach, probes.apart) =
+            bandwidth::measure(host, team, &mut arena, budget.mul_f64(0.50));
     }
     probes.took = started.elapsed().as_secs_f64();
     progress("done", 1.0);
@@ -135,7 +138,7 @@ mod tests {
     #[test]
     fn a_team_of_one_has_no_handoff_and_one_thread() {
         let probes = run(&Host::detect(), &Team::new(1), Duration::from_millis(20), &mut |_, _| ());
-        assert_eq!(probes.handoff, None);
+        assert_eq!((probes.handoff, probes.apart), (None, None));
         assert!(probes.bandwidths.iter().all(|found| found.threads == 1));
     }
 

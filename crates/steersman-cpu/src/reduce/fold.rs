@@ -50,6 +50,15 @@ pub(super) trait Fold<const W: usize>: Copy + Send + Sync {
             lanes[j] = self.step::<I>(lanes[j], x[j]);
         }
     }
+    /// Whether [`Fold::merge_blocks`] is in registers of its own with AVX-512.
+    const IN_REGISTERS: bool = false;
+    /// What the lanes of two blocks have seen.
+    #[inline(always)]
+    fn merge_blocks<I: Isa>(self, lanes: &mut [Self::Lane; W], others: [Self::Lane; W]) {
+        for j in 0..W {
+            lanes[j] = self.merge(lanes[j], others[j]);
+        }
+    }
     /// A few elements in one lane, if there is code for it.
     ///
     /// # Safety
@@ -294,6 +303,11 @@ macro_rules! float_extremes {
             #[inline(always)]
             fn block<I: Isa>(self, lanes: &mut [$lane; $w], x: [$t; $w]) {
                 $wide::<I, MAX>(lanes, x.map(|$x| $get));
+            }
+            const IN_REGISTERS: bool = true;
+            #[inline(always)]
+            fn merge_blocks<I: Isa>(self, lanes: &mut [$lane; $w], others: [$lane; $w]) {
+                $wide::<I, MAX>(lanes, others);
             }
             #[inline(always)]
             unsafe fn tail<I: Isa>(self, x: *const $t, n: usize) -> Option<$lane> {

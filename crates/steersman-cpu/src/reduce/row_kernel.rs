@@ -61,12 +61,12 @@ impl Way for ByRows {
         let blocked = n >= blocks_from(cost.level, dtype.size());
         let part = |name, otherwise| cost.machine.part(cost.kernel, w.op(), dtype, name).unwrap_or(otherwise);
         let rows = rows as f64 / threads;
-        let (row, short) = match Length::of(w, n, rows) {
-            Length::Long => (part(ROW, 2e-9), 0.0),
-            Length::Shortest => (0.0, part(SHORT_CALL, 0.0) + n as f64 * part(SHORT, 0.15e-9)),
-            Length::Short => (0.0, n as f64 * part(TURNED, 0.2e-9)),
+        let (row, short, way) = match Length::of(w, n, rows) {
+            Length::Long => (part(ROW, 2e-9), 0.0, 0),
+            Length::Short => (0.0, n as f64 * part(TURNED, 0.2e-9), 1),
+            Length::Shortest => (0.0, part(SHORT_CALL, 0.0) + n as f64 * part(SHORT, 0.15e-9), 2),
         };
-        prior.and(rows * row).and(if blocked { rows * 12e-9 } else { 0.0 }).and(rows * short)
+        prior.and(rows * row).and(if blocked { rows * 12e-9 } else { 0.0 }).and(rows * short).by(way)
     }
 
     unsafe fn run(w: &Workload, call: Call<'_>) -> Result<bool, KernelError> {
@@ -75,9 +75,9 @@ impl Way for ByRows {
         };
         match dense(w, axes) {
             // Most reductions are such; half a kibibyte of loops takes longer to set up than a short row.
-            Some((rows, n)) => choose(kind, w.dtype(), Job { call, places: Places::dense(rows, n) }),
+            Some((rows, n)) => choose(kind, w.dtype(), Job { call, kind, places: Places::dense(rows, n) }),
             None => match Shape::of(w) {
-                Some(shape) => choose(kind, w.dtype(), Job { call, places: Places::of(&shape) }),
+                Some(shape) => choose(kind, w.dtype(), Job { call, kind, places: Places::of(&shape) }),
                 None => Err(KernelError::Failed("not a reduction".into())),
             },
         }
@@ -146,15 +146,17 @@ impl<'a> Places<'a> {
 
 struct Job<'a> {
     call: Call<'a>,
+    kind: ReduceOp,
     places: Places<'a>,
 }
 
 /// Bytes of a row up to which vectors of half the width take it no later: its last vector is joined sooner. (331 rows on a
 /// Zen 4, AVX2 and AVX-512: the largest of 18 f32 772 and 1013 ns, of 100, 2.5 and 3.2 µs, of 200, 3.6 and 4.4; sums of 35 f64
-/// 2.0 and 2.7, of 130, 3.6 and 4.4; of 300 f32 4.1 and 4.4.) Longer ones where a whole vector takes as long as its halves, as
-/// long as AVX2 has them in four registers.
+/// 2.0 and 2.7, of 130, 3.6 and 4.4; of 300 f32 4.1 and 4.4.) Longer ones where a whole vector takes as long as its halves, and
+/// sums everywhere, as long as AVX2 has them in four registers. (331 rows on a Zen 5: sums of 300 f32 2.6 and 3.0 µs, of 500,
+/// 3.9 and 4.9; the largest of 500, 7.0 and 5.8.)
 const NARROW: usize = 1024;
-const NARROW_HALVES: usize = 2047;
+const NARROW_SUMS: usize = 2047;
 
 /// Partial results that fit the stack.
 const PARTS: usize = 256;
@@ -162,9 +164,10 @@ const PARTS: usize = 256;
 impl Visit for Job<'_> {
     #[inline]
     fn visit<J: Rows>(self, job: J) -> bool {
-        let Job { call: Call { input, output, level, team, threads }, places } = self;
+        let Job { call: Call { input, output, level, team, threads }, kind, places } = self;
         let (rows, n) = (places.rows, places.n);
-        let narrow = if halves_pay() { NARROW_HALVES } else { NARROW };
+        let sums = matches!(kind, ReduceOp::Sum | ReduceOp::Mean | ReduceOp::Norm);
+        let narrow = if sums || halves_pay() { NARROW_SUMS } else { NARROW };
         let level = if n * size_of::<J::In>() <= narrow { level.min(Level::Avx2) } else { level };
         let some = Band { job, places, input, output, rows: 0..rows, columns: 0..n, sink: Sink::Results };
         // SAFETY: there are kernels only for levels that are present.

@@ -161,6 +161,30 @@ unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usi
             return f.widen(f.total(), lane);
         }
     }
+    if I::LEVEL == Level::Avx512 && F::PLAIN.is_none() && n > LONG {
+        // Blocks as long as a cache line that begin within one are all across two.
+        let first = x.align_offset(LINE);
+        // SAFETY: as above.
+        if (1..W).contains(&first)
+            && let Some(lane) = unsafe { f.tail::<I>(x, first) }
+        {
+            // SAFETY: as many elements are left.
+            return f
+                .join(f.widen(f.total(), lane), unsafe { in_blocks::<I, F, W>(f, x.add(first), n - first) });
+        }
+    }
+    // SAFETY: the caller's promise, passed on.
+    unsafe { in_blocks::<I, F, W>(f, x, n) }
+}
+
+/// Elements of a row that is begun at a cache line.
+const LONG: usize = 1024;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// The total of `n` elements at `x`, block by block.
+#[inline(always)]
+unsafe fn in_blocks<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usize) -> F::Total {
     // SAFETY: the caller's promise, passed on.
     let (total, at) = unsafe {
         match F::PLAIN {
@@ -184,7 +208,7 @@ unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(f: F, x: *const F::In, n: usi
 }
 
 /// Elements, in steps of all blocks, below which blocks do not pay: each lane of the four registers that
-/// [`Fold::tail`] takes has 16 at most.
+/// [`Fold::tail`] takes has 17 at most.
 const FEW: usize = 8;
 
 /// Elements of this size in a row from which it is folded in blocks.

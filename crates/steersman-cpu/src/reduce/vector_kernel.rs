@@ -69,7 +69,7 @@ impl<W: Way> Kernel for VectorKernel<W> {
     }
 
     fn revision(&self) -> u32 {
-        9
+        10
     }
 
     fn device(&self) -> DeviceId {

@@ -41,6 +41,14 @@ macro_rules! extreme {
 extreme!(extreme32, f32, 16, __m512, _mm512_cmp_ps_mask, _mm512_mask_max_ps, _mm512_mask_min_ps);
 extreme!(extreme64, f64, 8, __m512d, _mm512_cmp_pd_mask, _mm512_mask_max_pd, _mm512_mask_min_pd);
 
+/// Bytes of a cache line.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;
+
+/// Vectors of a row from which it is worth while to begin at a cache line.
+#[cfg(target_arch = "x86_64")]
+const LONG: usize = 8;
+
 /// What a short row's elements are combined to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
@@ -170,6 +178,14 @@ macro_rules! wide {
                     if I::LEVEL == Level::Avx512 {
                         let mut a = $set5(none);
                         let (mut b, mut c, mut d) = (a, a, a);
+                        // A long row that begins within a cache line has all its vectors across two: with the first of
+                        // them cut short they are not.
+                        let first = x.align_offset(LINE);
+                        if (1..$n512).contains(&first) && n >= LONG * $n512 {
+                            let live = ((1u32 << first) - 1) as $mask;
+                            d = step5(what, d, $mload5($set5(none), live, x));
+                            at = first;
+                        }
                         by_four!(what, x, n, at, $n512, [a b c d], step5, $load5);
                         if at < n {
                             let live = ((1u32 << (n - at)) - 1) as $mask;

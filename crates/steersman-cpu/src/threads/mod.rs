@@ -24,6 +24,7 @@
 
 mod calm;
 mod gate;
+mod prevailing;
 mod slot;
 mod team;
 mod tempo;
