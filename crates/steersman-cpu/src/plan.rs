@@ -217,8 +217,10 @@ fn products(all: &mut Vec<Wanted>, quick: bool) {
 }
 
 fn transposes(all: &mut Vec<Wanted>, quick: bool) {
+    // None whose rows, of f32 or f64, lie about a multiple of half a page apart: those take up to twice as long as others near them
+    // (see `crowding` in `moves/tiled.rs`), and would stand for all of these.
     let edges: &[usize] =
-        if quick { &[4, 60, 700] } else { &[1, 2, 5, 9, 13, 21, 37, 101, 290, 770, 1700, 4100] };
+        if quick { &[4, 60, 700] } else { &[1, 2, 5, 9, 13, 21, 37, 101, 290, 740, 1700, 3700] };
     for dtype in [DType::F32, DType::F64] {
         for &rows in edges {
             for &cols in edges {
@@ -227,13 +229,20 @@ fn transposes(all: &mut Vec<Wanted>, quick: bool) {
                 if rows * cols * dtype.size() > FAR {
                     continue;
                 }
-                let stands_for_all = matches!((rows, cols), (770, 1700) | (1700, 1700) | (4100, 1700));
+                let stands_for_all = matches!((rows, cols), (740, 1700) | (1700, 1700) | (3700, 1700));
                 let importance = if stands_for_all { 300.0 } else { 3.0 };
                 push(all, importance, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);
             }
         }
+        // Where two threads begin to pay, which depends on both sides and on where the cores lie.
+        let between = [28, 60, 170, 480, 1100, 2500];
+        for (rows, cols) in between.iter().flat_map(|&r| between.map(|c| (r, c))).filter(|_| !quick) {
+            if (20_000..700_000).contains(&(rows * cols)) {
+                push(all, 12.0, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);
+            }
+        }
         // Rows of whole cache lines, which can be written past the caches: none of the edges above is such.
-        for (rows, cols) in [(800, 1600), (1600, 1600), (3200, 2400)] {
+        for (rows, cols) in [(816, 1616), (1616, 1616), (3216, 2416)] {
             if rows * cols * dtype.size() > FAR {
                 continue;
             }
