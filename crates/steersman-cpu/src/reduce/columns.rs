@@ -155,13 +155,25 @@ unsafe fn fold<I: Isa, F: Fold<W>, const W: usize>(
                 }
                 row += GROUP;
             }
-            for _ in 0..singles {
+            if whole > 0 && F::IN_REGISTERS && I::LEVEL == Level::Avx512 {
                 let p = x.offset(row as isize * stride);
-                for (at, lane) in lanes.iter_mut().enumerate() {
-                    *lane = f.step::<I>(*lane, *p.add(at));
+                // What fills no block together with some before it, which no extreme minds.
+                for at in (0..whole).step_by(W).chain((whole < columns).then_some(columns - W)) {
+                    let mut lane = *(lanes.as_ptr().add(at) as *const [F::Lane; W]);
+                    for k in 0..singles as isize {
+                        f.block::<I>(&mut lane, *(p.offset(k * stride).add(at) as *const [F::In; W]));
+                    }
+                    *(lanes.as_mut_ptr().add(at) as *mut [F::Lane; W]) = lane;
                 }
-                row += 1;
+            } else {
+                for k in 0..singles as isize {
+                    let p = x.offset((row as isize + k) * stride);
+                    for (at, lane) in lanes.iter_mut().enumerate() {
+                        *lane = f.step::<I>(*lane, *p.add(at));
+                    }
+                }
             }
+            row += singles;
         }
         for (cell, &lane) in cells.iter_mut().zip(lanes.iter()) {
             *cell = f.widen(*cell, lane);

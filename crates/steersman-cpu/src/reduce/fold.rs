@@ -50,7 +50,7 @@ pub(super) trait Fold<const W: usize>: Copy + Send + Sync {
             lanes[j] = self.step::<I>(lanes[j], x[j]);
         }
     }
-    /// Whether [`Fold::merge_blocks`] is in registers of its own with AVX-512.
+    /// Whether [`Fold::merge_blocks`] is in registers of its own with AVX-512, and taking an element twice does no harm.
     const IN_REGISTERS: bool = false;
     /// What the lanes of two blocks have seen.
     #[inline(always)]
