@@ -24,8 +24,8 @@ pub(super) struct Prevailing {
     band: f64,
     /// How long a time is remembered.
     memory: Duration,
-    /// When it was last looked, and the step seen then.
-    last: Option<(Instant, usize)>,
+    /// When it was last looked, and what was seen then.
+    last: Option<(Instant, f64)>,
     /// Seconds in which times were of each step, fading.
     spent: [f64; STEPS],
 }
@@ -60,7 +60,7 @@ impl Prevailing {
             self.last.map_or(LOOK, |(last, _)| at.saturating_duration_since(last)).min(LOOK).as_secs_f64();
         let kept = (-since / self.memory.as_secs_f64()).exp();
         self.spent.iter_mut().for_each(|s| *s *= kept);
-        self.last = Some((at, step(took)));
+        self.last = Some((at, took));
         self.spent[step(took)] += since;
         self.usual().is_none_or(|usual| took <= usual * self.band && took >= usual / self.band)
     }
@@ -68,10 +68,15 @@ impl Prevailing {
     /// Takes the present for what prevails.
     pub(super) fn accept(&mut self) {
         let all: f64 = self.spent.iter().sum();
-        if let Some((_, step)) = self.last {
+        if let Some((_, took)) = self.last {
             self.spent.fill(0.0);
-            self.spent[step] = all;
+            self.spent[step(took)] = all;
         }
+    }
+
+    /// The time that was last judged.
+    pub(super) fn last(&self) -> Option<f64> {
+        self.last.map(|(_, took)| took)
     }
 }
 
