@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use steersman_core::measure::Rig;
 use steersman_core::{
-    Address, DType, DeviceId, Engine, Io, KernelError, NumericClass, Op, Operand, Place, Ran, ReduceOp,
-    Variant, Workload, rounded_to_odd,
+    Address, DType, Engine, Io, KernelError, NumericClass, Op, Operand, Place, Ran, ReduceOp, Variant,
+    Workload, rounded_to_odd,
 };
 
 /// One workload with operands full of numbers.
@@ -25,8 +25,6 @@ pub struct CpuRig {
     scalars: Vec<u64>,
     /// The kernel that was last found to be of the host: asking takes as long as a small run.
     here: Option<u16>,
-    /// The device of which it is learned what is timed here.
-    learning: Option<DeviceId>,
 }
 
 /// Memory for an operand. Large ones in whatever was touched before and has room: workloads of all sizes then share a
@@ -87,13 +85,7 @@ impl CpuRig {
             to,
             scalars,
             here: None,
-            learning: None,
         })
-    }
-
-    /// For a calibration of this device: the engine is told what a hand-off takes whenever that is looked at.
-    pub fn learning(self, device: DeviceId) -> CpuRig {
-        CpuRig { learning: Some(device), ..self }
     }
 
     /// Where everything is, for who runs it elsewhere: inputs, outputs and scalars.
@@ -151,11 +143,7 @@ impl Rig for CpuRig {
     }
 
     fn quiet(&mut self) -> bool {
-        let quiet = self.calm.now(&self.team);
-        if let Some((device, handoff)) = self.learning.zip(self.calm.handoff()) {
-            self.engine.note_handoff(device, handoff);
-        }
-        quiet
+        self.calm.now(&self.team)
     }
 
     fn whole(&mut self, threads: usize, longest: Duration) -> bool {

@@ -128,7 +128,7 @@ impl Bench for Calibrator {
         self.engine.set_tick(self.device, self.cpu.tick(CLOCK));
         // Nothing is moved while calibrating: what lives on the host runs there.
         if w.inputs().iter().chain(w.outputs()).all(|o| o.place == Place::Host) {
-            return Ok(Box::new(CpuRig::new(&self.cpu, &self.engine, w)?.learning(self.device)));
+            return Ok(Box::new(CpuRig::new(&self.cpu, &self.engine, w)?));
         }
         rig(&self.carrier, &self.engine, w)
     }
@@ -232,9 +232,7 @@ impl Calibrator {
             report += self.measure(workloads, rest, &mut |phase| tell(phase, &mut broken));
         }
         if let Some(device) = self.engine.devices().get(self.device.0 as usize) {
-            let rest = self.cpu.calm.rest();
-            let usual_handoff = rest.handoff.or(device.machine.usual_handoff);
-            let machine = Machine { rest, usual_handoff, handoff_now: None, ..device.machine.clone() };
+            let machine = Machine { rest: self.cpu.calm.rest(), ..device.machine.clone() };
             self.engine.set_machine(self.device, machine);
         }
         if report.samples >= ENOUGH_SAMPLES {

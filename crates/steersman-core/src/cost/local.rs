@@ -260,12 +260,17 @@ mod tests {
         assert_eq!(here.by(2).near, Corners::around(&here.by(2).point).near);
         (0..30).for_each(|_| local.add(&here, -0.8, 1.0));
         local.settle();
-        let at = |way| local.at(&here.by(way), 0.0, 0.04).mean;
-        assert!(at(0) < -0.7, "{}", at(0));
-        assert!(at(1).abs() < 0.45 && at(2).abs() < 0.01, "{} {}", at(1), at(2));
+        let at = |local: &Local, way| local.at(&here.by(way), 0.0, 0.04).mean;
+        assert!(at(&local, 0) < -0.7, "{}", at(&local, 0));
+        assert!(
+            at(&local, 1).abs() < 0.45 && at(&local, 2).abs() < 0.01,
+            "{} {}",
+            at(&local, 1),
+            at(&local, 2)
+        );
         (0..3).for_each(|_| local.add(&here.by(1), 0.1, 1.0));
         local.settle();
-        assert!((at(1) - 0.1).abs() < 0.1 && at(0) < -0.7, "{} {}", at(1), at(0));
+        assert!((at(&local, 1) - 0.1).abs() < 0.1 && at(&local, 0) < -0.7);
     }
 
     #[test]

@@ -36,13 +36,6 @@ pub struct Machine {
     pub peak_f32: BTreeMap<String, f64>,
     /// Seconds to hand work to another thread and wait for it, hot.
     pub handoff: Option<f64>,
-    /// What such a hand-off usually took while times of several threads were learned: what is expected of them is for that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usual_handoff: Option<f64>,
-    /// What it takes at the moment, while they are learned: cores of a virtual machine lie near each other or far apart for seconds
-    /// at a time.
-    #[serde(skip)]
-    pub handoff_now: Option<f64>,
     /// What it is like undisturbed.
     #[serde(default)]
     pub rest: Rest,
@@ -148,8 +141,7 @@ impl Machine {
         if threads <= 1 {
             0.0
         } else {
-            let one = self.handoff_now.or(self.usual_handoff).or(self.handoff);
-            one.unwrap_or(ASSUMED_HANDOFF) * (1.0 + (threads as f64).log2()) / 2.0
+            self.handoff.unwrap_or(ASSUMED_HANDOFF) * (1.0 + (threads as f64).log2()) / 2.0
         }
     }
 
@@ -257,16 +249,6 @@ mod tests {
         }
         assert_eq!(m.spread(1000.0, 1)[0], 1.0);
         assert_eq!(m.spread(1e12, 1)[3], 1.0);
-    }
-
-    #[test]
-    fn a_hand_off_is_what_it_is_now_or_was_usually_or_was_probed_to_be() {
-        let mut m = Machine { handoff: Some(1e-6), ..Machine::default() };
-        assert_eq!((m.handoff(1), m.handoff(2)), (0.0, 1e-6));
-        m.usual_handoff = Some(2e-7);
-        assert_eq!(m.handoff(2), 2e-7);
-        m.handoff_now = Some(9e-8);
-        assert_eq!(m.handoff(2), 9e-8);
     }
 
     #[test]

@@ -250,14 +250,6 @@ impl Engine {
         self.invalidate();
     }
 
-    /// Says what handing work to another thread of a device takes at the moment: what is [learned](Engine::learn) next of several
-    /// threads is learned as of that, and foretold for [`Machine::usual_handoff`].
-    pub fn note_handoff(&self, device: DeviceId, seconds: f64) {
-        if let Some(d) = write(&self.devices).get_mut(device.0 as usize) {
-            d.machine.handoff_now = Some(seconds);
-        }
-    }
-
     /// The exploration ledger as it stands.
     pub fn ledger(&self) -> Ledger {
         *lock(&self.ledger)

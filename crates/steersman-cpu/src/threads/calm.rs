@@ -61,11 +61,6 @@ impl Calm {
         self.seen().accept();
     }
 
-    /// Seconds of a hand-off when that was last looked at.
-    pub fn handoff(&self) -> Option<f64> {
-        self.seen().last()
-    }
-
     /// What is usual of the one and the quickest of the other, for later processes.
     pub fn rest(&self) -> Rest {
         Rest { handoff: self.seen().usual(), pulse: self.whole.best() }

@@ -73,11 +73,6 @@ impl Prevailing {
             self.spent[step(took)] = all;
         }
     }
-
-    /// The time that was last judged.
-    pub(super) fn last(&self) -> Option<f64> {
-        self.last.map(|(_, took)| took)
-    }
 }
 
 fn step(seconds: f64) -> usize {
