@@ -8,6 +8,7 @@
 //! closer than any others (76 ns for a hand-off that takes 210 otherwise).
 
 use super::prevailing::Prevailing;
+use super::usual::{SHARE, Usual};
 use super::{Team, Whole};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,17 +29,27 @@ const SETTLE: Duration = Duration::from_micros(60);
 /// How long a hand-off is remembered: cores stay far apart for seconds, sometimes for minutes.
 const MEMORY: Duration = Duration::from_secs(20);
 
+/// How much longer than the quickest ever a hand-off may take in a quiet spell of many cores: which two of them meet differs from run
+/// to run, and no state prevails.
+const QUIET: f64 = 2.0;
+
 /// The usual hand-off, to compare others with.
 #[derive(Debug)]
 pub struct Calm {
     handoff: Mutex<Prevailing>,
+    /// Where a team has more than two threads.
+    of_many: Mutex<Usual>,
     /// Whether threads have their cores to themselves.
     pub whole: Whole,
 }
 
 impl Default for Calm {
     fn default() -> Calm {
-        Calm { handoff: Mutex::new(Prevailing::new(SAME, MEMORY)), whole: Whole::default() }
+        Calm {
+            handoff: Mutex::new(Prevailing::new(SAME, MEMORY)),
+            of_many: Mutex::new(Usual::new(QUIET, MEMORY, SHARE)),
+            whole: Whole::default(),
+        }
     }
 }
 
@@ -53,23 +64,34 @@ impl Calm {
         if hand_off(team).is_none() || !self.whole.wait(team, 2, SETTLE) {
             return false;
         }
-        hand_off(team).is_some_and(|took| self.seen().judge(took, Instant::now()))
+        hand_off(team).is_some_and(|took| match team.max() {
+            2 => self.seen().judge(took, Instant::now()),
+            _ => self.of_many().judge(took, Instant::now()),
+        })
     }
 
     /// Takes the present way between threads as usual: for when it has gone on too long to wait.
     pub fn accept(&self) {
         self.seen().accept();
+        self.of_many().accept();
     }
 
     /// What is usual of the one and the quickest of the other, for later processes.
     pub fn rest(&self) -> Rest {
-        Rest { handoff: self.seen().usual(), pulse: self.whole.best() }
+        let many = self.of_many();
+        let of_many = many.best().filter(|_| many.is_seen());
+        Rest { handoff: of_many.or_else(|| self.seen().usual()), pulse: self.whole.best() }
     }
 
     /// What an earlier process saw: a process that is disturbed from its start can tell by it.
     pub fn expect(&self, rest: Rest) {
         self.seen().expect(rest.handoff);
+        self.of_many().expect(rest.handoff);
         self.whole.expect(rest.pulse);
+    }
+
+    fn of_many(&self) -> MutexGuard<'_, Usual> {
+        self.of_many.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn seen(&self) -> MutexGuard<'_, Prevailing> {

@@ -28,8 +28,8 @@ pub(super) struct Usual {
     /// Share of the time in which it is at least as quick as what counts as usual.
     share: f64,
     best: Option<f64>,
-    /// When it was last looked.
-    last: Option<Instant>,
+    /// When it was last looked, and how many steps longer than the best it was then.
+    last: Option<(Instant, usize)>,
     /// Seconds in which times were so many steps longer than the best, fading.
     spent: [f64; STEPS],
 }
@@ -54,7 +54,8 @@ impl Usual {
 
     /// Whether a time that was taken now is undisturbed.
     pub(super) fn judge(&mut self, took: f64, at: Instant) -> bool {
-        let since = self.last.map_or(LOOK, |last| at.saturating_duration_since(last)).min(LOOK).as_secs_f64();
+        let since =
+            self.last.map_or(LOOK, |(last, _)| at.saturating_duration_since(last)).min(LOOK).as_secs_f64();
         let kept = (-since / self.memory.as_secs_f64()).exp();
         self.spent.iter_mut().for_each(|s| *s *= kept);
         let best = self.best.map_or(took, |best| best.min(took));
@@ -68,9 +69,21 @@ impl Usual {
         }
         self.best = Some(best);
         let step = steps(took / best).min(STEPS - 1);
-        self.last = Some(at);
+        self.last = Some((at, step));
         self.spent[step] += since;
         took <= best * self.usual().max(self.band)
+    }
+
+    /// Takes the present for usual.
+    pub(super) fn accept(&mut self) {
+        let all: f64 = self.spent.iter().sum();
+        self.spent.fill(0.0);
+        self.spent[self.last.map_or(0, |(_, step)| step)] = all;
+    }
+
+    /// Whether it was ever looked.
+    pub(super) fn is_seen(&self) -> bool {
+        self.last.is_some()
     }
 
     /// How many times the best the machine took at most in that share of the time.
@@ -128,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_best_moves_what_was_seen_and_the_next_process_knows_it() {
+    fn a_new_best_moves_what_was_seen_and_what_is_accepted_is_usual() {
         let (mut u, mut now) = (Usual::new(1.1, Duration::from_secs(1), SHARE), Instant::now());
         assert!(
             judge(&mut u, &mut now, vec![2.0; 100]).iter().all(|ok| *ok),
@@ -137,6 +150,8 @@ mod tests {
         assert_eq!(judge(&mut u, &mut now, [1.0, 2.0]), [true, true], "it was so nearly always");
         judge(&mut u, &mut now, vec![1.0; 1000]);
         assert_eq!(judge(&mut u, &mut now, [9.0, 2.0]), [false, false]);
+        u.accept();
+        assert_eq!(judge(&mut u, &mut now, [2.0, 3.0]), [true, false]);
         let mut next = Usual::new(1.1, Duration::from_secs(1), SHARE);
         next.expect(u.best());
         assert_eq!(next.best(), Some(1.0));
