@@ -60,7 +60,7 @@ pub struct Machine {
 /// A machine at rest: two things that tell a disturbed spell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Rest {
-    /// Seconds that a hand-off to another thread usually takes.
+    /// Seconds that a hand-off to another thread usually takes; of many cores, took at its quickest.
     pub handoff: Option<f64>,
     /// The quickest ever of a short run that fills a core, in ticks of its clock ([`Machine::tick`]).
     #[serde(default, rename = "pulse_ticks")]

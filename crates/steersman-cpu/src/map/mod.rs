@@ -35,6 +35,7 @@ mod float;
 mod integer;
 mod narrow;
 mod operations;
+mod pad;
 mod plan;
 mod repeated;
 mod row;
