@@ -70,7 +70,7 @@ impl Kernel for TiledKernel {
     }
 
     fn revision(&self) -> u32 {
-        4
+        5
     }
 
     fn device(&self) -> DeviceId {
@@ -249,17 +249,17 @@ impl Work<'_> {
                 Core::Matrix(m) => {
                     let mut buffer = Buffer(std::mem::MaybeUninit::uninit());
                     let all = around.count();
-                    let (matrices, columns) = if all >= self.parts {
-                        (self.share(all), 0..m.across)
+                    let (matrices, columns, way) = if all >= self.parts {
+                        (self.share(all), 0..m.across, Way::Forwards)
                     } else {
-                        (0..all, self.columns::<E>(m))
+                        (0..all, self.columns::<E>(m), Way::of(self.part, self.parts))
                     };
                     let mine = Matrix { across: columns.len(), ..m };
                     for i in matrices {
                         let (from, to) = around.offset(i);
                         let x = x.offset(from).add(columns.start);
                         let y = y.offset(to + columns.start as isize * m.to);
-                        matrix::<I, E, STREAM>(&mut buffer, mine, x, y);
+                        matrix::<I, E, STREAM>(&mut buffer, mine, way, x, y);
                     }
                 }
                 Core::Scattered => {}
@@ -276,6 +276,31 @@ impl Work<'_> {
     }
 }
 
+/// Which way a part goes through its columns, from block to block and within one. What is fetched ahead at the end of a row of tiles is
+/// what would come next, were there more columns: at the end of the first part that is what the second one is writing. So the first
+/// part goes the other way. (Two threads on a Zen 5, both forwards, then so: 873×58 f64 16.1 and 3.7 µs, where each part takes 3.7
+/// alone; 300×300 11.0 and 5.9; 3860×75 44 to 78 and 25.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Forwards,
+    Backwards,
+}
+
+impl Way {
+    fn of(part: usize, parts: usize) -> Way {
+        if part == 0 && parts > 1 { Way::Backwards } else { Way::Forwards }
+    }
+
+    /// The `i`-th of `n` this way.
+    #[inline(always)]
+    fn at(self, i: usize, n: usize) -> usize {
+        match self {
+            Way::Forwards => i,
+            Way::Backwards => n - 1 - i,
+        }
+    }
+}
+
 /// Elements along a block's side.
 fn side<E: Element>() -> usize {
     BLOCK * LINE / size_of::<E>()
@@ -286,6 +311,7 @@ fn side<E: Element>() -> usize {
 unsafe fn matrix<I: Isa, E: Element, const STREAM: bool>(
     buffer: &mut Buffer,
     m: Matrix,
+    way: Way,
     x: *const E,
     y: *mut E,
 ) {
@@ -294,9 +320,10 @@ unsafe fn matrix<I: Isa, E: Element, const STREAM: bool>(
         if m.down.min(m.across) < E::lanes::<I>() {
             return tile::narrow((m.down, m.across), x, m.from, y, m.to);
         }
+        let across = m.across.div_ceil(side::<E>());
         for i in 0..m.down.div_ceil(side::<E>()) {
-            for j in 0..m.across.div_ceil(side::<E>()) {
-                block::<I, E, STREAM>(buffer, m, (i, j), x, y);
+            for j in 0..across {
+                block::<I, E, STREAM>(buffer, m, way, (i, way.at(j, across)), x, y);
             }
         }
     }
@@ -307,6 +334,7 @@ unsafe fn matrix<I: Isa, E: Element, const STREAM: bool>(
 unsafe fn block<I: Isa, E: Element, const STREAM: bool>(
     buffer: &mut Buffer,
     m: Matrix,
+    way: Way,
     (i, j): (usize, usize),
     x: *const E,
     y: *mut E,
@@ -314,7 +342,9 @@ unsafe fn block<I: Isa, E: Element, const STREAM: bool>(
     let tile = LINE / size_of::<E>();
     let rows = i * side::<E>()..((i + 1) * side::<E>()).min(m.down);
     let columns = j * side::<E>()..((j + 1) * side::<E>()).min(m.across);
-    for c in columns.clone().step_by(tile) {
+    let strips = columns.len().div_ceil(tile);
+    for k in 0..strips {
+        let c = columns.start + way.at(k, strips) * tile;
         for r in rows.clone().step_by(tile) {
             let (down, across) = ((rows.end - r).min(tile), (columns.end - c).min(tile));
             // SAFETY: within the matrix. What ends it may begin less than a square before its end, but not less than
