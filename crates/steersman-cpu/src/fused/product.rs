@@ -12,7 +12,7 @@ use super::tile::Tiles;
 use crate::context::Context;
 use crate::isa::Level;
 use crate::matmul::candidates::{in_blocks, product_at};
-use crate::matmul::{Float, Gemm, Scratch, Walk, Way, finished, shared_out};
+use crate::matmul::{Cut, Float, Gemm, Scratch, Walk, Way, finished, shared_out};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -79,7 +79,9 @@ impl WithProduct {
     ) -> Ran {
         let (batch, m, _, n) = product.matmul_dims().unwrap_or((0, 0, 0, 0));
         let entry = |b: usize| product_at::<T>(product, b, io);
-        shared_out(&self.ctx.team, (batch, threads, Walk::Along), entry, |b, g| {
+        // Blocks are handed on by their place in a part, so that its rows stay in order.
+        let cut = Cut { threads, walk: Walk::Along, upwards: false };
+        shared_out(&self.ctx.team, batch, cut, entry, |b, g| {
             let at = (g.c as usize - entry(b).c as usize) / size_of::<T>();
             // SAFETY: parts write disjoint pieces of the results.
             unsafe { self.part(g, bound, b * m * n + at, n) }

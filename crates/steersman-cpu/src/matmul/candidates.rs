@@ -4,7 +4,7 @@ use super::blas::{self, Blas};
 use super::work::Effort;
 use super::{
     Blocks, Float, Gemm, Scratch, Walk, Way, amx, by_gemm_crate, by_matrixmultiply, gemv, naive, packed,
-    padded_flops, shared_out, small,
+    Cut, padded_flops, shared_out, small,
 };
 use crate::context::Context;
 use crate::isa::Level;
@@ -312,9 +312,8 @@ impl Product {
             return Ok(Ran::Clean);
         }
         // SAFETY: the caller's promise; parts write disjoint pieces of the result.
-        Ok(shared_out(&self.ctx.team, (batch, threads, self.walk()), entry, |_, g| unsafe {
-            self.one(g, p.variant)
-        }))
+        let cut = Cut { threads, walk: self.walk(), upwards: matches!(self.how, How::Packed(_)) };
+        Ok(shared_out(&self.ctx.team, batch, cut, entry, |_, g| unsafe { self.one(g, p.variant) }))
     }
 
     /// One product on this thread.

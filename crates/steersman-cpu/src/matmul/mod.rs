@@ -63,7 +63,7 @@ pub use naive::naive;
 pub use packed::packed;
 pub use scratch::Scratch;
 pub use small::small;
-pub(crate) use split::shared_out;
+pub(crate) use split::{Cut, shared_out};
 pub use split::{Walk, split};
 pub use work::padded_flops;
 
@@ -99,6 +99,20 @@ pub struct Gemm<T> {
 unsafe impl<T: Send> Send for Gemm<T> {}
 // SAFETY: as above; a shared reference gives only a copy of the description.
 unsafe impl<T: Sync> Sync for Gemm<T> {}
+
+impl<T> Gemm<T> {
+    /// The same product, rows from the last to the first.
+    fn upwards(&self) -> Gemm<T> {
+        let last = self.m.saturating_sub(1) as isize;
+        Gemm {
+            a: self.a.wrapping_offset(last * self.a_rs),
+            a_rs: -self.a_rs,
+            c: self.c.wrapping_offset(last * self.c_rs),
+            c_rs: -self.c_rs,
+            ..*self
+        }
+    }
+}
 
 impl<T: Element> Gemm<T> {
     /// Writes zeros to `c`: the product over an empty `k`.

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 /// Transparent huge pages are this large on x86-64 and on most AArch64.
 const HUGE: usize = 2 << 20;
 /// One cache line, and one AVX-512 register.
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 
 /// Reusable, aligned packing memory: grows to the largest product seen, then allocates no more.
 ///

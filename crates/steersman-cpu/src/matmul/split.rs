@@ -10,12 +10,24 @@ const GRAIN: usize = 16;
 /// Entries of a batch for each thread from which they are shared out uncut even if unevenly.
 const PLENTY: usize = 4;
 
+/// How products are cut for several threads.
+#[derive(Clone, Copy)]
+pub(crate) struct Cut {
+    pub threads: usize,
+    pub walk: Walk,
+    /// Whether the first of several parts may be computed from its last row to its first, away from the second. What is fetched
+    /// ahead at its end are else rows that the other thread writes. (Packed on a Zen 5, two threads: 143×2 · 2×1040 f32 took 6.4 µs
+    /// and takes 4.5, 500×5 · 5×120 7.9 and 4.2, 200×12 · 12×700 9.5 and 9.1.)
+    pub upwards: bool,
+}
+
 /// Runs `one` on a batch of products with so many threads: each takes whole entries where those can be shared out, which
 /// costs one hand-off for all; otherwise every entry is [`split`]. `entry` has the product of an entry, `one` is given
 /// an entry's number and its product or a part of it.
 pub(crate) fn shared_out<T: Send + Sync>(
     team: &Team,
-    (batch, threads, walk): (usize, usize, Walk),
+    batch: usize,
+    Cut { threads, walk, upwards }: Cut,
     entry: impl Fn(usize) -> Gemm<T> + Sync,
     one: impl Fn(usize, &Gemm<T>) + Sync,
 ) -> Ran {
@@ -34,7 +46,13 @@ pub(crate) fn shared_out<T: Send + Sync>(
     }
     let mut worst = Ran::Clean;
     for b in 0..batch {
-        let parts: Vec<Gemm<T>> = split(&entry(b), threads, GRAIN, walk).collect();
+        let mut parts: Vec<Gemm<T>> = split(&entry(b), threads, GRAIN, walk).collect();
+        if let [first, second, ..] = &mut parts[..]
+            && upwards
+            && second.a != first.a
+        {
+            *first = first.upwards();
+        }
         if ran(parts.len(), &|i| one(b, &parts[i])) != Ran::Clean {
             worst = Ran::Disturbed;
         }
@@ -200,7 +218,8 @@ mod tests {
                     c_rs: n as isize,
                 }
             };
-            shared_out(&Team::new(threads), (batch, threads, Walk::Down), entry, |b, g| {
+            let cut = Cut { threads, walk: Walk::Down, upwards: batch % 2 == 1 };
+            shared_out(&Team::new(threads), batch, cut, entry, |b, g| {
                 for (i, j) in (0..g.m).flat_map(|i| (0..g.n).map(move |j| (i, j))) {
                     // SAFETY: a part lies inside its entry.
                     unsafe { *g.c.offset(i as isize * g.c_rs + j as isize) += 1 + b as u32 };
