@@ -62,6 +62,8 @@ const QUICK: Duration = Duration::from_millis(2_200);
 const EACH_DEVICE: Duration = Duration::from_secs(8);
 /// How long a look at the CPU's clock stands meanwhile.
 const CLOCK: Duration = Duration::from_millis(1);
+/// The same of where cores lie, which takes 10 µs to see and stays for seconds.
+const CORES: Duration = Duration::from_millis(5);
 /// Samples needed before a calibration counts as one, however it ended.
 const ENOUGH_SAMPLES: usize = 300;
 
@@ -126,6 +128,9 @@ pub(crate) struct Calibrator {
 impl Bench for Calibrator {
     fn rig(&self, w: &Workload) -> Result<Box<dyn Rig>, String> {
         self.engine.set_tick(self.device, self.cpu.tick(CLOCK));
+        if let Some(handoff) = self.cpu.handoff(CORES) {
+            self.engine.set_handoff(self.device, handoff);
+        }
         // Nothing is moved while calibrating: what lives on the host runs there.
         if w.inputs().iter().chain(w.outputs()).all(|o| o.place == Place::Host) {
             return Ok(Box::new(CpuRig::new(&self.cpu, &self.engine, w)?));

@@ -136,6 +136,8 @@ const AGAIN: usize = 2;
 /// like that. Cores of a virtual machine can be far apart for ten seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PATIENCE_EACH: Duration = Duration::from_millis(100);
+/// How long to wait for cores to lie again as they did for a workload: mostly tenths of a second.
+const RECUR: Duration = Duration::from_secs(1);
 /// How long to wait for it before a duel, even when patience is at an end.
 const REST: Duration = Duration::from_millis(300);
 
@@ -143,6 +145,8 @@ const REST: Duration = Duration::from_millis(300);
 struct Trial<'a> {
     workload: &'a Workload,
     decision: Decision,
+    /// Seconds of a hand-off when it was decided, where that is known.
+    handoff: Option<f64>,
     series: Vec<Series>,
     /// Who seemed the best when the chosen one seemed to have lost to it, and both beside each other alone.
     duel: Option<(Variant, Duel)>,
@@ -223,8 +227,11 @@ impl Runtime {
         let mut go_on = || progress(workloads.len(), workloads.len()).is_continue();
         for _ in 0..AGAIN {
             for trial in trials.iter_mut().filter(|t| !t.is_settled()) {
-                if !go_on() || !self.rest(until) {
+                if !go_on() {
                     break;
+                }
+                if !self.as_decided(trial, until) {
+                    continue;
                 }
                 let variants: Vec<Variant> = trial.series.iter().map(|s| s.variant).collect();
                 if let Ok(series) = self.contest(trial.workload, &variants, &HOW) {
@@ -239,7 +246,7 @@ impl Runtime {
             let Some(rivals) = trial.rivals() else { continue };
             let mut pair = rivals.map(|(v, _)| v).to_vec();
             pair.dedup();
-            if pair.iter().any(|v| v.params.threads > 1) && !self.rest(until) {
+            if pair.iter().any(|v| v.params.threads > 1) && !self.as_decided(trial, until) {
                 continue;
             }
             if let Ok(series) = self.contest(trial.workload, &pair, &PATIENT) {
@@ -267,6 +274,14 @@ impl Runtime {
         Ok(report)
     }
 
+    /// Waits until the machine is as it was when this was decided, but not for ever; whether it is.
+    fn as_decided(&self, trial: &Trial<'_>, until: Instant) -> bool {
+        if let Some(handoff) = trial.handoff {
+            self.cpu().calm.settle(handoff);
+        }
+        self.rest(until.min(Instant::now() + RECUR))
+    }
+
     /// Waits until the machine is quiet, but not for ever; whether it is.
     fn rest(&self, until: Instant) -> bool {
         let cpu = self.cpu();
@@ -281,6 +296,13 @@ impl Runtime {
 
     fn try_one<'a>(&self, w: &'a Workload) -> Result<Trial<'a>, Error> {
         self.inner.look_at_clock();
+        // A decision is for how far apart cores lie now, and is judged by what runs take while they do.
+        let cpu = self.cpu();
+        let handoff = cpu.handoff(Duration::ZERO);
+        if let Some(handoff) = handoff {
+            self.engine().set_handoff(self.inner.cpu_id, handoff);
+            cpu.calm.settle(handoff);
+        }
         let decision = self.engine().judge(w)?;
         // Also those that a decision does not weigh, because others are said to outdo them or moving alone was thought too
         // long; but for what is hopeless by far, which would take minutes to time.
@@ -295,13 +317,13 @@ impl Runtime {
         let bearable = |c: &Candidate| least(c) <= HOPELESS * best || least(c) <= TOO_LONG;
         all.retain(|c| bearable(c) || c.variant == decision.variant());
         let variants: Vec<Variant> = all.iter().map(|c| c.variant).collect();
-        Ok(Trial { workload: w, decision, series: self.contest(w, &variants, &HOW)?, duel: None })
+        Ok(Trial { workload: w, decision, handoff, series: self.contest(w, &variants, &HOW)?, duel: None })
     }
 
     /// Times the chosen one beside its challenger once more.
     fn duel(&self, trial: &mut Trial<'_>, until: Instant) {
+        self.as_decided(trial, until.max(Instant::now() + REST));
         let Some((best, duel)) = &mut trial.duel else { return };
-        self.rest(until.max(Instant::now() + REST));
         if let Ok(series) = self.contest(trial.workload, &[trial.decision.variant(), *best], &DUEL) {
             duel.join(Duel::of(&series[0], &series[1]));
         }

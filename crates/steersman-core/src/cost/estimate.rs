@@ -90,6 +90,15 @@ impl Estimate {
         }
     }
 
+    /// With so much more (less, if negative) to begin and end with.
+    pub fn later(self, seconds: f64) -> Estimate {
+        // Half of what it takes is never saved that way.
+        let moved = |t: Seconds| Seconds((t.0 + seconds).max(0.5 * t.0));
+        let (mean, launch) = (moved(self.mean), Seconds((self.launch.0 + seconds).max(0.0)));
+        let spread = self.spread * (self.mean.0 / mean.0.max(f64::MIN_POSITIVE));
+        Estimate { mean, low: moved(self.low), high: moved(self.high), launch, spread, ..self }
+    }
+
     /// With something to make ready first that takes so long, for as many calls to come.
     pub fn with_setup(self, seconds: Seconds, calls: f64) -> Estimate {
         let share = seconds * (1.0 / calls.max(1.0));

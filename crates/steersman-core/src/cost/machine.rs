@@ -45,6 +45,13 @@ pub struct Machine {
     /// How many times longer than that they take now, if it was looked at.
     #[serde(skip)]
     pub pace: Option<f64>,
+    /// Seconds of a hand-off, as [`Rest::handoff`] counts them, as if which there always were all times of several threads are
+    /// learned: cores of a virtual machine lie near each other or far. `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub met: Option<f64>,
+    /// Seconds of a hand-off now, if it was looked at.
+    #[serde(skip)]
+    pub meets: Option<f64>,
     /// Seconds per element of an op in a kernel with operands in the nearest cache, by `kernel|op|dtype`; of other parts of
     /// its work with their name behind.
     #[serde(default)]
@@ -72,6 +79,13 @@ pub struct Rest {
 const ASSUMED_BANDWIDTH: [f64; 4] = [150e9, 60e9, 25e9, 10e9];
 const ASSUMED_CAPACITY: [u64; 3] = [32 << 10, 1 << 20, 16 << 20];
 const ASSUMED_HANDOFF: f64 = 2e-6;
+
+/// By how much longer a short run on two threads takes than it took, for each second that a hand-off does. (On a Zen 5 with hand-offs
+/// of 0.09 and 0.39 µs: `neg` of 23,108 f64 1.14 and 1.97 µs, `cos` of 3,423 f64 1.01 and 1.87, `tanh` of 8,084 f32 0.9 and 1.7, `min` of
+/// 12,029 f64 1.1 and 1.8.)
+const TRANSFERS: f64 = 2.7;
+/// How many times longer a hand-off takes at most because of where cores lie: beyond that a thread was kept from running.
+const FARTHEST: f64 = 5.0;
 
 /// Of what multiple of its size on the last cache holds less of a footprint, and from which on nothing. (Sums of two arrays on a
 /// Zen 5 take 0.14, 0.17, 0.27, 0.33 and 0.4 ns for 18, 24, 38, 54 and 66 MB on one thread, whose cache holds 32 MiB.)
@@ -142,6 +156,16 @@ impl Machine {
             0.0
         } else {
             self.handoff.unwrap_or(ASSUMED_HANDOFF) * (1.0 + (threads as f64).log2()) / 2.0
+        }
+    }
+
+    /// Seconds that a run on so many threads takes longer than was learned (less, if negative) because of where cores lie now, or
+    /// lay when this machine was last seen at rest.
+    #[inline]
+    pub fn lag(&self, threads: usize) -> f64 {
+        match (self.met, self.meets.or(self.rest.handoff)) {
+            (Some(then), Some(now)) if threads > 1 => TRANSFERS * (now.min(FARTHEST * then) - then),
+            _ => 0.0,
         }
     }
 
@@ -249,6 +273,22 @@ mod tests {
         }
         assert_eq!(m.spread(1000.0, 1)[0], 1.0);
         assert_eq!(m.spread(1e12, 1)[3], 1.0);
+    }
+
+    #[test]
+    fn several_threads_take_longer_when_their_cores_lie_farther_apart_than_they_did() {
+        let machine = |met, meets, usual| Machine {
+            met,
+            meets,
+            rest: Rest { handoff: usual, pulse: None },
+            ..Machine::default()
+        };
+        let near = Some(0.2e-6);
+        assert_eq!(machine(near, Some(0.4e-6), near).lag(2), TRANSFERS * (0.4e-6 - 0.2e-6));
+        assert_eq!(machine(near, None, Some(0.4e-6)).lag(2), TRANSFERS * (0.4e-6 - 0.2e-6), "as at rest");
+        assert!(machine(Some(0.4e-6), near, None).lag(2) < 0.0, "nearer");
+        assert_eq!(machine(near, Some(0.4e-6), None).lag(1), 0.0, "one thread meets nobody");
+        assert_eq!([machine(None, near, near).lag(2), machine(near, None, None).lag(2)], [0.0; 2]);
     }
 
     #[test]

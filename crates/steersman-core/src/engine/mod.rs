@@ -250,6 +250,24 @@ impl Engine {
         self.invalidate();
     }
 
+    /// Says what a hand-off between two of a device's threads takes now, as [`Machine::met`] counts it: runs on several of them are
+    /// expected to take longer by that, or less. Decisions stay as they are in a frozen engine, and where that is unknown.
+    pub fn set_handoff(&self, device: DeviceId, seconds: f64) {
+        if self.frozen.load(Ordering::Acquire) || !(seconds > 0.0 && seconds.is_finite()) {
+            return;
+        }
+        let mut devices = write(&self.devices);
+        let Some(machine) = devices.get_mut(device.0 as usize).map(|d| &mut d.machine) else { return };
+        let before = machine.lag(2);
+        let known = machine.meets.replace(seconds);
+        if (machine.lag(2) - before).abs() < SAME_LAG {
+            machine.meets = known;
+            return;
+        }
+        drop(devices);
+        self.invalidate();
+    }
+
     /// The exploration ledger as it stands.
     pub fn ledger(&self) -> Ledger {
         *lock(&self.ledger)
@@ -291,6 +309,8 @@ impl Engine {
 
 /// Paces nearer than this (of their logs) are one: ticks differ by less than a hundredth at one clock.
 const SAME_PACE: f64 = 0.02;
+/// Lags nearer than this (seconds) are one: looks at cores that stay where they are differ by as much.
+const SAME_LAG: f64 = 150e-9;
 /// No clock changes by more: a tick that says so was not alone on its core.
 const MOST_PACE: f64 = 4.0;
 

@@ -95,8 +95,10 @@ impl Engine {
     pub(crate) fn undisturbed(&self, variant: Variant, seconds: f64) -> f64 {
         let Some(kernel) = self.registry.get(variant.kernel) else { return seconds };
         let device = kernel.device();
-        let pace = read(&self.devices).get(device.0 as usize).and_then(|d| d.machine.pace).unwrap_or(1.0);
-        seconds / (self.speed(device, variant.params.threads > 1) * pace)
+        let threads = variant.params.threads;
+        let of = |m: &Machine| (m.pace.unwrap_or(1.0), m.lag(threads.into()));
+        let (pace, lag) = read(&self.devices).get(device.0 as usize).map_or((1.0, 0.0), |d| of(&d.machine));
+        (seconds - lag).max(0.5 * seconds) / (self.speed(device, threads > 1) * pace)
     }
 
     /// What a run would be expected to take, at that speed, had this time not been learned of it. `None` where too little

@@ -123,6 +123,10 @@ impl Engine {
                 else {
                     continue;
                 };
+                let lag = machine.lag(params.threads.into());
+                if lag != 0.0 {
+                    estimate = estimate.later(lag);
+                }
                 // Doubt only reaches down: a slow-down that went on is in the estimate already.
                 let doubt = watch.doubt(now);
                 if doubt > 0.0 {

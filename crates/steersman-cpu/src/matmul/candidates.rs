@@ -3,8 +3,8 @@
 use super::blas::{self, Blas};
 use super::work::Effort;
 use super::{
-    Blocks, Float, Gemm, Scratch, Walk, Way, amx, by_gemm_crate, by_matrixmultiply, gemv, naive, packed,
-    Cut, padded_flops, shared_out, small,
+    Blocks, Cut, Float, Gemm, Scratch, Walk, Way, amx, by_gemm_crate, by_matrixmultiply, gemv, naive, packed,
+    padded_flops, shared_out, small,
 };
 use crate::context::Context;
 use crate::isa::Level;

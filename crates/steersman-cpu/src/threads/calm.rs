@@ -70,10 +70,31 @@ impl Calm {
         })
     }
 
+    /// Seconds of a hand-off between two threads as it was not longer ago than this, or is now; `None` where none took part, and in a
+    /// team of more, where no state prevails.
+    pub fn handoff(&self, team: &Team, old: Duration) -> Option<f64> {
+        if team.max() != 2 {
+            return None;
+        }
+        let recent = |last: Option<(Instant, f64)>| last.filter(|(at, _)| at.elapsed() <= old);
+        let known = recent(self.seen().last());
+        known
+            .or_else(|| {
+                self.now(team);
+                self.seen().last()
+            })
+            .map(|(_, took)| took)
+    }
+
     /// Takes the present way between threads as usual: for when it has gone on too long to wait.
     pub fn accept(&self) {
         self.seen().accept();
         self.of_many().accept();
+    }
+
+    /// Takes hand-offs of so many seconds as usual.
+    pub fn settle(&self, handoff: f64) {
+        self.seen().settle(handoff);
     }
 
     /// What is usual of the one and the quickest of the other, for later processes.

@@ -47,6 +47,11 @@ impl Prevailing {
         (all > 0.0).then(|| FIRST * STEP.powf(middle as f64 - 0.5))
     }
 
+    /// When it was last looked, and what was seen then.
+    pub(super) fn last(&self) -> Option<(Instant, f64)> {
+        self.last
+    }
+
     /// What prevailed for an earlier process, as if it had until now.
     pub(super) fn expect(&mut self, usual: Option<f64>) {
         if let Some(usual) = usual {
@@ -67,11 +72,16 @@ impl Prevailing {
 
     /// Takes the present for what prevails.
     pub(super) fn accept(&mut self) {
-        let all: f64 = self.spent.iter().sum();
         if let Some((_, took)) = self.last {
-            self.spent.fill(0.0);
-            self.spent[step(took)] = all;
+            self.settle(took);
         }
+    }
+
+    /// Takes this time for what prevails.
+    pub(super) fn settle(&mut self, took: f64) {
+        let all: f64 = self.spent.iter().sum();
+        self.spent.fill(0.0);
+        self.spent[step(took)] = all.max(LOOK.as_secs_f64());
     }
 }
 

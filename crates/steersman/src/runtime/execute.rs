@@ -12,6 +12,8 @@ use steersman_core::{Address, Decision, Io, Kernel, Operand, Place, Ran, Seconds
 
 /// How long a look at the clock stands: each that finds another clock has every decision made anew.
 const CLOCK: Duration = Duration::from_millis(50);
+/// The same of where cores lie, which takes 10 µs to see and stays for seconds.
+const CORES: Duration = Duration::from_millis(100);
 
 impl Runtime {
     /// Runs a workload at these addresses where it is quickest; on failure on the next best.
@@ -259,6 +261,9 @@ impl Inner {
         self.tracker.ran(self.usage(w, decision, &name), 1, took.0);
         self.tracker.foretold(&name, decision.predicted().0 - moved, low.0 - moved, high.0 - moved, took.0);
         self.look_at_clock();
+        if decision.params().threads > 1 {
+            self.look_at_cores();
+        }
         let news = self.engine.observe(decision, took);
         let shift =
             news.and_then(|n| n.shift).map(|s| format!("the machine runs {s:?} than learned").to_lowercase());
@@ -268,6 +273,13 @@ impl Inner {
     /// Has decisions know how fast the CPU's clock runs.
     pub(crate) fn look_at_clock(&self) {
         self.engine.set_tick(self.cpu_id, self.cpu.tick(CLOCK));
+    }
+
+    /// Has decisions know how far apart the CPU's cores lie, for which its threads should be awake.
+    fn look_at_cores(&self) {
+        if let Some(handoff) = self.cpu.handoff(CORES) {
+            self.engine.set_handoff(self.cpu_id, handoff);
+        }
     }
 
     fn usage<'a>(&self, w: &Workload, d: &Decision, kernel: &'a str) -> Use<'a> {
