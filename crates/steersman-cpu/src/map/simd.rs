@@ -27,6 +27,8 @@ const SINGLE: usize = 48;
 /// Elements of which that is so where parts of vectors are read and written by masks, and of functions of f32 that take longest one
 /// by one: `exp` of four f32 takes 22 ns on a Zen 5 one by one, 17 in a vector, `tanh` of eight 81, and 26 by way of the stack.
 const SINGLE_FEW: usize = 3;
+/// The same of `erf` of f64, whose vectors are long.
+const SINGLE_ERRORS: usize = 8;
 /// The same of remainders: 19 of f32 take 126 ns one by one and 181 in vectors, 38 209 and 244, 32 of f64 about
 /// as long.
 const SINGLE_REMAINDERS: usize = 256;
@@ -226,14 +228,21 @@ impl Flat {
 }
 
 /// Whether it is so few elements that all kernels would do them one by one, or as well might: who does nothing else is ahead of
-/// those that hand it on. (`sin` of two f32 takes 18 ns there on a Zen 5, and 21; `add` of two f64 17 and 20.)
+/// those that hand it on. (`sin` of two f32 takes 18 ns there on a Zen 5, and 21; `add` of two f64 17 and 20; of four elements `sin` of
+/// f32 18 and 23, `ln` of f64 22 and 30, `erf` of f64 21 and 43, of eight 28 and 40; a row of two added to two such 22 and 28.)
 pub(super) fn is_single(w: &Workload) -> bool {
-    let most = match w.op() {
-        op if takes_long(op) => SINGLE_FEW,
-        Op::Unary(_) | Op::Binary(_) => 2,
+    use UnaryOp::{Cos, Erf, Exp, Expm1, Ln, Log1p, Sigmoid, Silu, Sin};
+    let (n, double) = (w.output().elements(), w.dtype() == DType::F64);
+    let most = match (w.op(), w.layout()) {
+        (Op::Unary(Erf), Layout::Contiguous) if double => SINGLE_ERRORS,
+        (Op::Unary(Sin | Cos), Layout::Contiguous) if !double => 4,
+        (Op::Unary(Exp | Expm1 | Ln | Log1p | Sigmoid | Silu), Layout::Contiguous) if double => 4,
+        (op, Layout::Contiguous) if takes_long(op) => SINGLE_FEW,
+        (Op::Unary(_) | Op::Binary(_), Layout::Contiguous) => 2,
+        (Op::Binary(_), _) if w.output().row() > 1 => 4,
         _ => 0,
     };
-    w.layout() == Layout::Contiguous && w.output().elements() <= most
+    n <= most
 }
 
 /// Bytes up to which an op is done one element of this size at a time.
@@ -242,6 +251,7 @@ fn singles(op: Op, size: usize, level: Level) -> usize {
     match op {
         Op::Binary(BinaryOp::Rem) => SINGLE_REMAINDERS,
         _ if !takes_long(op) => 0,
+        Op::Unary(Erf) if size == 8 => SINGLE_ERRORS * size,
         _ if level == Level::Avx512 && size >= 4 => SINGLE_FEW * size,
         Op::Unary(Erf | Gelu | Sigmoid | Silu | Tanh) if size == 4 => SINGLE_FEW * size,
         _ => SINGLE,
