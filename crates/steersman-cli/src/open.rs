@@ -45,6 +45,8 @@ pub fn quiet_runtime() -> Result<Runtime, Failure> {
 fn open(knobs: Knobs) -> Result<Runtime, Failure> {
     let runtime = Runtime::with_knobs(knobs)?;
     runtime.wait_for_devices();
+    // What is said is of this moment, not of when the machine was calibrated.
+    runtime.look();
     Ok(runtime)
 }
 

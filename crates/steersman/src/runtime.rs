@@ -159,6 +159,27 @@ impl Runtime {
         }
     }
 
+    /// Has decisions know what the machine is like now: how fast its clock runs, and how far apart two cores lie. Runtimes look by
+    /// themselves now and then; this is for who wants to be told of this moment. It may start a thread, which takes a tenth of a
+    /// millisecond; a frozen runtime decides as before.
+    ///
+    /// ```
+    /// # let mut knobs = steersman::core::Knobs::default();
+    /// # knobs.set("wisdom.enabled", "false")?;
+    /// # knobs.set("calibrate.background", "false")?;
+    /// # let rt = steersman::Runtime::with_knobs(knobs)?;
+    /// rt.look();
+    /// let decision = rt.engine().decide(&"add f32 1000 1000".parse()?)?;
+    /// # assert!(decision.predicted().0 > 0.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn look(&self) {
+        if !self.inner.knobs.frozen {
+            self.inner.look_at_clock();
+            self.inner.look_at_cores(Duration::ZERO);
+        }
+    }
+
     /// Whether this is the same runtime: a clone of the other one.
     pub fn is(&self, other: &Runtime) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)

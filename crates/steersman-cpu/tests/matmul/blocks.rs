@@ -240,6 +240,9 @@ fn operands_beyond_the_caches_agree_with_the_reference() {
     let rows = Layout::Rows { pad: 0 };
     Case::<f32>::new((5, 530, 515), rows, rows, 0).check_all();
     Case::<f64>::new((41, 400, 350), rows, rows, 1).check_all();
+    // A b that comes from afar, and a c that is kept in one piece and in two meanwhile.
+    Case::<f64>::new((5, 700, 1201), rows, rows, 1).check_all();
+    Case::<f32>::new((31, 660, 2410), rows, rows, 3).check_all();
     let case = Case::<f32>::new((1026, 2, 8208), rows, rows, 0);
     for level in Level::present() {
         let blocks = Blocks::for_caches(32 << 10, 512 << 10, 2 << 20, 4, level);

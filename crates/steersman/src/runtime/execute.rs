@@ -262,7 +262,7 @@ impl Inner {
         self.tracker.foretold(&name, decision.predicted().0 - moved, low.0 - moved, high.0 - moved, took.0);
         self.look_at_clock();
         if decision.params().threads > 1 {
-            self.look_at_cores();
+            self.look_at_cores(CORES);
         }
         let news = self.engine.observe(decision, took);
         let shift =
@@ -275,9 +275,9 @@ impl Inner {
         self.engine.set_tick(self.cpu_id, self.cpu.tick(CLOCK));
     }
 
-    /// Has decisions know how far apart the CPU's cores lie, for which its threads should be awake.
-    fn look_at_cores(&self) {
-        if let Some(handoff) = self.cpu.handoff(CORES) {
+    /// Has decisions know how far apart the CPU's cores lie, or lay not longer ago than this. Threads that sleep are waked for it.
+    pub(crate) fn look_at_cores(&self, old: Duration) {
+        if let Some(handoff) = self.cpu.handoff(old) {
             self.engine.set_handoff(self.cpu_id, handoff);
         }
     }
