@@ -65,17 +65,14 @@ const SAMPLES: usize = 200_000;
 const FLOOR: f64 = 2.25e-4;
 /// What an interval has beside a spread: where a process happens to lie in memory makes the shortest runs a few
 /// nanoseconds longer, which a calibration, being one process, cannot see. (Without it 63% of 46 times that were thought
-/// known within 10% were inside their interval, most of them of runs below 100 ns.)
-const PROCESS: f64 = 3e-9;
+/// known within 10% were inside their interval, most of them of runs below 100 ns. With 3 ns, of 734 runs below 60 ns on a Zen 5, 98%
+/// were inside; with this they would have been in 95.5%.)
+const PROCESS: f64 = 1.5e-9;
 /// Share of what work takes at probed rates that it takes at least, where nothing of its size was seen.
 const LEAST: f64 = 0.25;
 
 /// Samples of a kernel from which one of them can be judged by the others.
 const ENOUGH: u64 = 5;
-
-/// How wide a 90% interval is that holds nine of ten, of what its spread would have it: spreads are of single samples, and so have in
-/// them what a median shrugs off. (Eleven sets of 230 judged on a Zen 5 were inside in 86 to 98%, 95% on average; so in 83 to 97%, 93%.)
-const HELD: f64 = 0.85;
 
 /// A spread of e³ either way says "unknown"; more would say the same.
 const WIDEST: f64 = 3.0;
@@ -189,7 +186,7 @@ impl Model {
         }
         let mean = mean * speed;
         let process = PROCESS / mean.max(f64::MIN_POSITIVE);
-        let factor = exp((HELD * t90 * (spread * spread + process * process).sqrt()).min(WIDEST));
+        let factor = exp((t90 * (spread * spread + process * process).sqrt()).min(WIDEST));
         let launch = (p.launch / p.seconds).min(1.0) * mean;
         Some(Estimate {
             mean: Seconds(mean),

@@ -4,6 +4,7 @@ mod budget;
 mod calibration;
 mod clock;
 mod default;
+mod distance;
 mod failure;
 mod frozen;
 mod interval;

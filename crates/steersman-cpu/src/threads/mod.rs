@@ -45,6 +45,8 @@ pub enum Outcome {
     /// By the caller and workers, of which one was last seen on the caller's core: another process holds the
     /// others, or the system had not moved it yet. They took turns rather than ran side by side.
     Crowded,
+    /// By the caller and some workers; others were asleep and not up in time, and the caller ran their parts too.
+    Partly,
     /// One after another on the calling thread.
     Serial {
         /// What stood in the way.
@@ -53,7 +55,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the parts ran side by side.
+    /// Whether the parts ran side by side, all of them.
     pub fn is_parallel(self) -> bool {
         self == Outcome::Parallel
     }

@@ -120,7 +120,7 @@ impl Team {
             drop(hold);
             return serially(WhySerial::NoWorkers);
         }
-        let helped = self.crew.lead(threads, parts, body);
+        let asleep = self.crew.lead(threads, parts, body);
         let mut crowded = false;
         for slot in self.crew.slots[..threads - 1].iter().filter(|s| s.is_on_this_core()) {
             crowded = true;
@@ -128,7 +128,8 @@ impl Team {
         }
         drop(hold);
         match () {
-            _ if !helped => Outcome::Serial { reason: WhySerial::Asleep },
+            _ if asleep == threads - 1 => Outcome::Serial { reason: WhySerial::Asleep },
+            _ if asleep > 0 => Outcome::Partly,
             _ if crowded => Outcome::Crowded,
             _ => Outcome::Parallel,
         }
@@ -186,9 +187,8 @@ impl Drop for Hold<'_> {
 }
 
 impl Crew {
-    /// The caller's side of a parallel run by `threads` threads, at least 2. Tells whether any
-    /// worker took part.
-    fn lead(&self, threads: usize, parts: usize, body: &(dyn Fn(usize) + Sync)) -> bool {
+    /// The caller's side of a parallel run by `threads` threads, at least 2. Tells how many workers were asleep and not up in time.
+    fn lead(&self, threads: usize, parts: usize, body: &(dyn Fn(usize) + Sync)) -> usize {
         // SAFETY: only the lifetime changes. Every worker that gets the pointer is waited for
         // below, before this function returns or unwinds.
         let body: *const (dyn Fn(usize) + Sync + 'static) =
@@ -226,7 +226,7 @@ impl Crew {
                 resume_unwind(payload);
             }
         }
-        taken_back < helpers.len()
+        taken_back
     }
 
     /// A worker's life.

@@ -6,7 +6,7 @@ const LONG: Duration = Duration::from_millis(2);
 
 /// Side by side or, on a machine with fewer cores than threads, in turns.
 fn workers_helped(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Parallel | Outcome::Crowded)
+    matches!(outcome, Outcome::Parallel | Outcome::Crowded | Outcome::Partly)
 }
 
 /// Whether the workers were asked: whether they were up in time is the scheduler's affair.
@@ -111,6 +111,23 @@ fn a_worker_that_cannot_get_up_is_not_waited_for() {
 }
 
 #[test]
+fn a_run_in_which_some_could_not_get_up_is_no_measure_of_all() {
+    let team = Team::new(3);
+    // One is there, and one as if it had started and the system gave it no time to run.
+    meet(&team, 2);
+    team.started.store(2, Relaxed);
+    let up = AtomicBool::new(false);
+    let outcome = team.run(3, &|i| match i {
+        1 => up.store(true, Relaxed),
+        // The caller waits for the one that can.
+        0 => (0..10_000_000).take_while(|_| !up.load(Relaxed)).for_each(|_| std::hint::spin_loop()),
+        _ => {}
+    });
+    assert_eq!(outcome, Outcome::Partly);
+    assert!(!outcome.is_parallel());
+}
+
+#[test]
 fn several_callers_at_once_all_get_their_parts_run() {
     let team = Team::new(3);
     let parallel = AtomicUsize::new(0);
@@ -124,7 +141,7 @@ fn several_callers_at_once_all_get_their_parts_run() {
                     });
                     assert_each_once(&seen, &format!("in round {round}"));
                     match outcome {
-                        Outcome::Parallel | Outcome::Crowded => {
+                        Outcome::Parallel | Outcome::Crowded | Outcome::Partly => {
                             parallel.fetch_add(1, Relaxed);
                         }
                         Outcome::Serial { reason } => {
