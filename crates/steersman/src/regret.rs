@@ -7,6 +7,7 @@
 
 use crate::error::Error;
 use crate::runtime::Runtime;
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use steersman_core::measure::{Contest, Duel, Series};
@@ -136,6 +137,8 @@ const AGAIN: usize = 2;
 /// like that. Cores of a virtual machine can be far apart for ten seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PATIENCE_EACH: Duration = Duration::from_millis(100);
+/// Looks at where they lie, of which the middle one counts.
+const LOOKS: usize = 3;
 /// How long to wait for cores to lie again as they did for a workload: mostly tenths of a second.
 const RECUR: Duration = Duration::from_secs(1);
 /// How long to wait for it before a duel, even when patience is at an end.
@@ -231,6 +234,10 @@ impl Runtime {
                     break;
                 }
                 if !self.as_decided(trial, until) {
+                    // The machine is another now, and so may be the decision: both anew.
+                    if let Ok(again) = self.try_one(trial.workload) {
+                        *trial = again;
+                    }
                     continue;
                 }
                 let variants: Vec<Variant> = trial.series.iter().map(|s| s.variant).collect();
@@ -298,7 +305,9 @@ impl Runtime {
         self.inner.look_at_clock();
         // A decision is for how far apart cores lie now, and is judged by what runs take while they do.
         let cpu = self.cpu();
-        let handoff = cpu.handoff(Duration::ZERO);
+        let mut looks = [0; LOOKS].map(|_| cpu.handoff(Duration::ZERO));
+        looks.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+        let handoff = looks[LOOKS / 2];
         if let Some(handoff) = handoff {
             self.engine().set_handoff(self.inner.cpu_id, handoff);
             cpu.calm.settle(handoff);
@@ -322,7 +331,9 @@ impl Runtime {
 
     /// Times the chosen one beside its challenger once more.
     fn duel(&self, trial: &mut Trial<'_>, until: Instant) {
-        self.as_decided(trial, until.max(Instant::now() + REST));
+        if !self.as_decided(trial, until.max(Instant::now() + REST)) {
+            return;
+        }
         let Some((best, duel)) = &mut trial.duel else { return };
         if let Ok(series) = self.contest(trial.workload, &[trial.decision.variant(), *best], &DUEL) {
             duel.join(Duel::of(&series[0], &series[1]));
