@@ -331,11 +331,15 @@ impl Runtime {
 
     /// Times the chosen one beside its challenger once more.
     fn duel(&self, trial: &mut Trial<'_>, until: Instant) {
-        if !self.as_decided(trial, until.max(Instant::now() + REST)) {
+        let Some((best, _)) = trial.duel else { return };
+        let pair = [trial.decision.variant(), best];
+        let parallel = pair.iter().any(|v| v.params.threads > 1);
+        // On cores that lie otherwise than it was decided for neither of two that meet would show what it takes.
+        if !self.as_decided(trial, until.max(Instant::now() + REST)) && parallel && trial.handoff.is_some() {
             return;
         }
-        let Some((best, duel)) = &mut trial.duel else { return };
-        if let Ok(series) = self.contest(trial.workload, &[trial.decision.variant(), *best], &DUEL) {
+        let Some((_, duel)) = &mut trial.duel else { return };
+        if let Ok(series) = self.contest(trial.workload, &pair, &DUEL) {
             duel.join(Duel::of(&series[0], &series[1]));
         }
     }

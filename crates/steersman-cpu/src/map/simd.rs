@@ -286,7 +286,7 @@ impl Kernel for Simd {
     /// Before 2, what was learned of values that serve whole rows was kept with what was learned of rows that repeat, and
     /// writing past the caches was thought to go on beside computing.
     fn revision(&self) -> u32 {
-        7
+        8
     }
 
     fn device(&self) -> DeviceId {

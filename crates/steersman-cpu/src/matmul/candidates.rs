@@ -86,7 +86,7 @@ impl Kernel for Product {
     }
 
     fn revision(&self) -> u32 {
-        11
+        12
     }
 
     fn device(&self) -> DeviceId {
