@@ -62,6 +62,7 @@ fn what_far_cores_teach_holds_for_near_ones() {
     world.calibrate(&SIZES, 3);
     world.engine.set_handoff(CPU, FAR);
     let lag = expected(&world, 2, 10_000) - world.true_seconds(1, 10_000);
+    assert!(lag > 2.0 * (FAR - NEAR), "{lag}");
     let near = world.scripts[1].truth;
     let mut again = self::world(None);
     again.engine.set_handoff(CPU, FAR);
