@@ -1,6 +1,6 @@
 //! What to run: a hit in the table, or everything estimated and the policy asked.
 
-use super::{Engine, EngineError, fallback_hash, lock, read};
+use super::{Engine, EngineError, lock, read};
 use crate::candidate::{Candidate, Candidates};
 use crate::cost::Variant;
 use crate::decision::Decision;
@@ -58,9 +58,8 @@ impl Engine {
     /// What to run. Nanoseconds for a workload decided before.
     #[inline]
     pub fn decide(&self, w: &Workload) -> Result<Decision, EngineError> {
-        let mut key = Key::default();
-        let fits = w.write_key(&mut key);
-        if fits && let Some(payload) = self.hits.get(&key) {
+        let key = w.key();
+        if let Some(payload) = self.hits.get(&key) {
             let (decision, generation) = Decision::unpack(payload, key.hash64());
             if generation == self.generation.load(Ordering::Acquire)
                 && self.registry.get(decision.variant.kernel).is_some_and(|k| k.supports(w).is_ok())
@@ -71,14 +70,15 @@ impl Engine {
                     set_unobserved(self.id, low);
                     return Ok(decision);
                 }
-                return self.decide_slow(w, key.hash64(), low - decision.low as f64);
+                return self.decide_slow(w, key, low - decision.low as f64);
             }
         }
-        self.decide_slow(w, if fits { key.hash64() } else { fallback_hash(w) }, 0.0)
+        self.decide_slow(w, key, 0.0)
     }
 
     /// Estimates everything, asks the policy, remembers the answer.
-    fn decide_slow(&self, w: &Workload, hash: u64, unbooked: f64) -> Result<Decision, EngineError> {
+    fn decide_slow(&self, w: &Workload, key: Key, unbooked: f64) -> Result<Decision, EngineError> {
+        let hash = key.hash64();
         // Read before estimating: a change in between makes the stored answer stale, as it should.
         let generation = self.generation.load(Ordering::Acquire);
         let frozen = self.frozen.load(Ordering::Acquire);
@@ -103,11 +103,7 @@ impl Engine {
         let policy = read(&self.policy).clone();
         let choice = self.overridden(&candidates).unwrap_or_else(|| policy.choose(&query));
         let decision = make_decision(&candidates[choice.index], hash, choice, frozen);
-        let keep = |generation: u32| {
-            if let Some(key) = w.key() {
-                self.hits.put(&key, decision.pack(generation));
-            }
-        };
+        let keep = |generation: u32| self.hits.put(&key, decision.pack(generation));
         if frozen {
             keep(generation);
             return Ok(decision);
@@ -182,13 +178,13 @@ impl Engine {
 
     /// The decision as it would be now if all were ready to run, with learning, exploring and caching off.
     pub fn judge(&self, w: &Workload) -> Result<Decision, EngineError> {
-        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let hash = w.key().hash64();
         self.settle(w, hash, &self.candidates(w, hash))
     }
 
     /// The same for a single call, which bears all that has to be made ready for it.
     pub fn judge_once(&self, w: &Workload) -> Result<Decision, EngineError> {
-        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let hash = w.key().hash64();
         let mut candidates = self.candidates(w, hash);
         if !self.frozen.load(Ordering::Acquire) {
             self.charge_setup(w, &mut candidates, 1.0);
@@ -202,7 +198,7 @@ impl Engine {
         w: &Workload,
         allowed: impl Fn(&dyn Kernel) -> bool,
     ) -> Result<Decision, EngineError> {
-        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let hash = w.key().hash64();
         let mut candidates = self.legal_candidates(w, hash);
         candidates.retain(|c| self.registry.get(c.variant.kernel).is_some_and(|k| allowed(&**k)));
         self.settle(w, hash, &candidates)
@@ -210,7 +206,7 @@ impl Engine {
 
     /// The decision for this variant, because someone said so, with what it is expected to take.
     pub fn judge_as(&self, w: &Workload, variant: Variant) -> Result<Decision, EngineError> {
-        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let hash = w.key().hash64();
         let mut candidates = self.runnable(w);
         candidates.retain(|c| c.variant == variant);
         Ok(self.settle(w, hash, &candidates)?.as_forced())

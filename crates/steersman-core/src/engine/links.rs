@@ -1,6 +1,6 @@
 //! Between places: what moving costs, what has to be moved, what is lost.
 
-use super::{Engine, fallback_hash, read, write};
+use super::{Engine, read, write};
 use crate::candidate::{self, Candidate, Move};
 use crate::device::{DeviceId, Place, Places};
 use crate::kernel::Refusal;
@@ -115,7 +115,7 @@ impl Engine {
     /// The quickest candidate among the kernels at this place, by mean and doubt together.
     pub fn best_at(&self, w: &Workload, place: Place) -> Option<Candidate> {
         let cautious = |c: &Candidate| c.estimate.cautious().0;
-        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let hash = w.key().hash64();
         let all = self.legal_candidates(w, hash).into_iter();
         let there = all.filter(|c| self.place_of(c.variant.kernel) == Some(place));
         there.min_by(|a, b| cautious(a).total_cmp(&cautious(b)))

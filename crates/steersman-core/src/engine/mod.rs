@@ -27,7 +27,6 @@ use crate::place::Wire;
 use crate::policy::{Adaptive, Policy};
 use crate::registry::{Registry, RegistryError};
 use crate::units::Seconds;
-use crate::workload::Workload;
 use decide::Known;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -313,8 +312,3 @@ const SAME_PACE: f64 = 0.02;
 const SAME_LAG: f64 = 150e-9;
 /// No clock changes by more: a tick that says so was not alone on its core.
 const MOST_PACE: f64 = 4.0;
-
-/// For the rare workload too large for a key: stable within the process, and never put into the table.
-fn fallback_hash(w: &Workload) -> u64 {
-    crate::device::fnv1a(w.to_string().as_bytes())
-}

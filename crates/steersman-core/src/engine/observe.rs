@@ -1,6 +1,6 @@
 //! What came of it: the ledger, the drift watch and the model take measurements in.
 
-use super::{Engine, fallback_hash, lock, read, write};
+use super::{Engine, lock, read, write};
 use crate::cost::{CellKey, Machine, Terms, Variant};
 use crate::decision::Decision;
 use crate::drift::Shift;
@@ -85,7 +85,7 @@ impl Engine {
     /// Takes in a measured time outside of any decision: calibration, imports.
     pub fn learn(&self, variant: Variant, w: &Workload, seconds: f64, weight: f64) {
         let Some(kernel) = self.registry.get(variant.kernel) else { return };
-        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let hash = w.key().hash64();
         let terms = self.terms(&**kernel, variant, w);
         let seconds = self.undisturbed(variant, seconds);
         write(&self.model).observe(variant, w, hash, &terms, seconds, weight);
@@ -112,7 +112,7 @@ impl Engine {
     /// Has this time, at that speed, be learned in place of another.
     pub(crate) fn replace(&self, variant: Variant, w: &Workload, was: f64, seconds: f64) {
         let Some(kernel) = self.registry.get(variant.kernel) else { return };
-        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let hash = w.key().hash64();
         let terms = self.terms(&**kernel, variant, w);
         let mut model = write(&self.model);
         model.take_back(variant, w, hash, was);

@@ -98,9 +98,8 @@ impl Engine {
                     && revision == r.revision
                     && let Some(history) = r.history.remembered()
                     && let Ok(w) = r.workload.parse::<Workload>()
-                    && let Some(key) = w.key()
                 {
-                    model.restore_history(key.hash64(), Variant { kernel, params: r.params }, history);
+                    model.restore_history(w.key().hash64(), Variant { kernel, params: r.params }, history);
                 }
             }
         });
@@ -137,7 +136,7 @@ fn text_of(w: &Workload) -> Option<String> {
     let at_home = w.inputs().iter().chain(w.outputs()).all(|o| o.place == Place::Host);
     let text = w.to_string();
     let back = text.parse::<Workload>().ok().filter(|_| at_home)?;
-    (back.key().is_some() && back.key() == w.key()).then_some(text)
+    (back.key() == w.key()).then_some(text)
 }
 
 fn restore(model: &mut crate::cost::Model, index: u16, kernel: &dyn Kernel, cell: Remembered) {

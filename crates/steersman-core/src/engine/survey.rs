@@ -1,7 +1,7 @@
 //! Every candidate of a workload with its estimate, and why the others are none.
 
 use super::links::Carried;
-use super::{Engine, EngineError, Settings, fallback_hash, lock, read};
+use super::{Engine, EngineError, Settings, lock, read};
 use crate::candidate::{self, Candidate, Candidates};
 use crate::cost::{Machine, Source, Variant};
 use crate::device::{DeviceId, Place};
@@ -184,7 +184,7 @@ impl Engine {
     /// Every legal candidate with its estimate, also those that a decision does not weigh, since others always outdo
     /// them ([`Kernel::outdone`]). Of these little may be known.
     pub fn runnable(&self, w: &Workload) -> Candidates {
-        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let hash = w.key().hash64();
         let mut found = Candidates::new();
         self.survey(w, hash, &mut found, Scope::Runnable);
         found
@@ -192,7 +192,7 @@ impl Engine {
 
     /// Every candidate with its estimate, in registration order. Decides nothing.
     pub fn estimates(&self, w: &Workload) -> Candidates {
-        let hash = w.key().map_or_else(|| fallback_hash(w), |k| k.hash64());
+        let hash = w.key().hash64();
         self.legal_candidates(w, hash)
     }
 }

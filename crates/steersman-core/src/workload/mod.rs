@@ -18,7 +18,7 @@ mod operand;
 mod text;
 
 pub use error::WorkloadError;
-pub use key::{KEY_WORDS, Key};
+pub use key::Key;
 pub use operand::{Dims, MAX_BYTES, Operand, Strides};
 pub use text::parse_file;
 
