@@ -195,9 +195,15 @@ pub trait Kernel: Send + Sync {
         NumericClass::Exact
     }
 
-    /// Legality, exact and independent of speed: asked every time, also when a cached choice is reused. Where the
+    /// Legality, exact and independent of speed: asked also when a cached choice is reused, unless it is fixed. Where the
     /// operands live is not its business: what lives elsewhere is brought before it runs, with the same strides.
     fn supports(&self, w: &Workload) -> Result<(), Refusal>;
+
+    /// Whether what it supports follows from the workload alone and never changes: a choice that is reused is then
+    /// not asked about again, which was a third of a hit's time.
+    fn legality_is_fixed(&self) -> bool {
+        false
+    }
 
     /// Why another kernel of its device is always about as quick or quicker, if one is. It is then not weighed, nor
     /// measured in a calibration, but runs where it is asked for by name, or where the others must not.

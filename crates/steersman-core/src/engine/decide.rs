@@ -62,7 +62,10 @@ impl Engine {
         if let Some(payload) = self.hits.get(&key) {
             let (decision, generation) = Decision::unpack(payload, key.hash64());
             if generation == self.generation.load(Ordering::Acquire)
-                && self.registry.get(decision.variant.kernel).is_some_and(|k| k.supports(w).is_ok())
+                && self
+                    .registry
+                    .get(decision.variant.kernel)
+                    .is_some_and(|k| k.legality_is_fixed() || k.supports(w).is_ok())
             {
                 let low = unobserved(self.id) + decision.low as f64;
                 let bound = f64::from_bits(self.observe_every.load(Ordering::Relaxed));

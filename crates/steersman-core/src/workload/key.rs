@@ -1,5 +1,6 @@
 //! A workload as 128 bits, so that looking up a decision is a walk over its operands and one compare.
 
+use super::operand::row_major;
 use super::{Operand, Workload};
 use crate::device::Place;
 use crate::op::Op;
@@ -73,32 +74,44 @@ impl Workload {
             Op::Fused(_) => return self.fused_key(key),
             _ => {}
         }
-        let out = &self.output;
+        let out = &self.output.dims[..];
         for o in &self.inputs {
-            self.push_operand(&mut key, o, same_dims(&o.dims, &out.dims));
+            self.push_operand(&mut key, o, Some(out));
         }
-        self.push_operand(&mut key, out, false);
+        self.push_operand(&mut key, &self.output, None);
         key
     }
 
-    /// An operand; its extents too unless they are the `same` as the result's.
+    /// An operand; its extents too unless they are those of the result. Vectors, which most operands are, go
+    /// without loops.
     #[inline(always)]
-    fn push_operand(&self, key: &mut Key, o: &Operand, same: bool) {
-        let plain = o.is_contiguous();
-        key.push(
-            o.dtype as u64
-                | (o.align_log2 as u64) << 8
-                | (o.dims.len() as u64) << 16
-                | (plain as u64) << 24
-                | (same as u64) << 25
-                | (self.numerics as u64) << 28
-                | place_bits(o.place) << 32,
-        );
+    fn push_operand(&self, key: &mut Key, o: &Operand, out: Option<&[usize]>) {
+        let (dims, strides) = (&o.dims[..], &o.strides[..]);
+        let facts = o.dtype as u64
+            | (o.align_log2 as u64) << 8
+            | (dims.len() as u64) << 16
+            | (self.numerics as u64) << 28
+            | place_bits(o.place) << 32;
+        if let ([d], [s]) = (dims, strides) {
+            let plain = *s == 1 || *d <= 1;
+            let same = matches!(out, Some([e]) if e == d);
+            key.push(facts | (plain as u64) << 24 | (same as u64) << 25);
+            if !same {
+                key.push(*d as u64);
+            }
+            if !plain {
+                key.push(*s as u64);
+            }
+            return;
+        }
+        let plain = row_major(dims, strides);
+        let same = out.is_some_and(|out| same_dims(dims, out));
+        key.push(facts | (plain as u64) << 24 | (same as u64) << 25);
         if !same {
-            o.dims.iter().for_each(|&d| key.push(d as u64));
+            dims.iter().for_each(|&d| key.push(d as u64));
         }
         if !plain {
-            o.strides.iter().for_each(|&s| key.push(s as u64));
+            strides.iter().for_each(|&s| key.push(s as u64));
         }
     }
 

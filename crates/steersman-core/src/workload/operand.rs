@@ -103,17 +103,7 @@ impl Operand {
     /// Whether elements lie one after another in row-major order.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        if let ([d], [s]) = (&self.dims[..], &self.strides[..]) {
-            return *s == 1 || *d <= 1;
-        }
-        let mut step = 1isize;
-        for (&d, &s) in self.dims.iter().zip(&self.strides).rev() {
-            if d > 1 && s != step {
-                return false;
-            }
-            step = step.saturating_mul(d.max(1) as isize);
-        }
-        true
+        row_major(&self.dims, &self.strides)
     }
 
     /// Bytes from the lowest address an element has to the end of the highest, and how far behind the lowest the
@@ -139,4 +129,20 @@ impl Operand {
             self.dims.iter().zip(&self.strides).map(|(&d, &s)| if s == 0 { d.min(1) } else { d }).product();
         distinct * self.dtype.size()
     }
+}
+
+/// Whether elements of this shape with these strides lie one after another in row-major order.
+#[inline]
+pub(super) fn row_major(dims: &[usize], strides: &[isize]) -> bool {
+    if let ([d], [s]) = (dims, strides) {
+        return *s == 1 || *d <= 1;
+    }
+    let mut step = 1isize;
+    for (&d, &s) in dims.iter().zip(strides).rev() {
+        if d > 1 && s != step {
+            return false;
+        }
+        step = step.saturating_mul(d.max(1) as isize);
+    }
+    true
 }

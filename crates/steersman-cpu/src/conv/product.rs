@@ -139,6 +139,10 @@ impl Kernel for AsProduct {
         NumericClass::Reassociated
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         let s = plain(w)?;
         rows_refused(&s)?;

@@ -237,6 +237,10 @@ impl Kernel for ByRows {
         NumericClass::Reassociated
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         rows_refused(&plain(w)?)
     }

@@ -29,6 +29,10 @@ impl Kernel for Scalar {
         matches!(op, Op::Conv2d { .. })
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         Shape::of(w).map(|_| ()).ok_or(Refusal::new("only convolves"))
     }

@@ -194,6 +194,10 @@ impl Kernel for Fused {
         w.expr().map_or(NumericClass::Exact, |e| self.ready(e).class)
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         supported(w)?;
         if w.product().is_some() {

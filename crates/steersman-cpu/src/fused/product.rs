@@ -136,6 +136,10 @@ impl Kernel for WithProduct {
         of(&*self.product, w.product()).max(of(&self.rest, w.behind_product()))
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         self.holder(w)?;
         let (Some(product), Some(rest)) = (w.product(), w.behind_product()) else { return Ok(()) };

@@ -88,6 +88,10 @@ impl Kernel for Scalar {
         matches!(op, Op::Fused(_))
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         supported(w)?;
         if self.scratch(w, Params::SERIAL) > MOST {

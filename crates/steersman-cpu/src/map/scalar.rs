@@ -41,6 +41,10 @@ impl Kernel for Scalar {
         op.is_elementwise()
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         supported(w)
     }

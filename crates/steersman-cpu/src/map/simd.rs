@@ -301,6 +301,10 @@ impl Kernel for Simd {
         class(w.op(), w.dtype(), self.level)
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         supported(w)?;
         let Some(rows) = self.rows(w) else {

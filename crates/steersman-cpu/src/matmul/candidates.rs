@@ -105,6 +105,10 @@ impl Kernel for Product {
         }
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         if w.op() != Op::MatMul {
             return Err(Refusal::new("only multiplies matrices"));

@@ -52,6 +52,10 @@ impl Kernel for ScalarKernel {
         matches!(op, Op::Transpose { .. } | Op::Copy)
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         loops(w).map(|_| ()).ok_or(Refusal::new("neither a transpose nor a copy"))
     }

@@ -81,6 +81,10 @@ impl Kernel for TiledKernel {
         matches!(op, Op::Transpose { .. } | Op::Copy)
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         let Some(plan) = Plan::of(w) else { return Err(Refusal::new("neither a transpose nor a copy")) };
         if plan.core == Core::Scattered {

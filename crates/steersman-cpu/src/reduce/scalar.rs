@@ -37,6 +37,10 @@ impl Kernel for ScalarKernel {
         matches!(op, Op::Reduce { .. })
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         match w.op() {
             Op::Reduce { .. } => Ok(()),

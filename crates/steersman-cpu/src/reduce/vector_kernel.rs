@@ -84,6 +84,10 @@ impl<W: Way> Kernel for VectorKernel<W> {
         numerics(w)
     }
 
+    fn legality_is_fixed(&self) -> bool {
+        true
+    }
+
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         match Shape::of(w).map(|s| s.inner) {
             Some(inner) if inner == W::INNER => Ok(()),
