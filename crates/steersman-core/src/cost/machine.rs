@@ -69,8 +69,9 @@ pub struct Machine {
 pub struct Rest {
     /// Seconds that a hand-off to another thread usually takes; of many cores, took at its quickest.
     pub handoff: Option<f64>,
-    /// The quickest ever of a short run that fills a core, in ticks of its clock ([`Machine::tick`]).
-    #[serde(default, rename = "pulse_ticks")]
+    /// The quickest ever, seen twice, of a short run that fills a core, in ticks of its clock ([`Machine::tick`]). (Under its
+    /// former name it was seen once, and mostly too quick.)
+    #[serde(default, rename = "pulse_seen_twice")]
     pub pulse: Option<f64>,
 }
 

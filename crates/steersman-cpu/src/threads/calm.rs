@@ -26,6 +26,9 @@ const SAME: f64 = 1.5;
 /// mostly goes soon.
 const SETTLE: Duration = Duration::from_micros(60);
 
+/// How long to look for a hand-off at most.
+const LOOK: Duration = Duration::from_millis(3);
+
 /// How long a hand-off is remembered: cores stay far apart for seconds, sometimes for minutes.
 const MEMORY: Duration = Duration::from_secs(20);
 
@@ -70,20 +73,20 @@ impl Calm {
         })
     }
 
-    /// Seconds of a hand-off between two threads as it was not longer ago than this, or is now; `None` where none took part, and in a
-    /// team of more, where no state prevails.
+    /// Seconds of a hand-off between two threads as it was not longer ago than this, or is now; `None` where they did not come
+    /// together on whole cores in a few milliseconds, and in a team of more, where no state prevails.
     pub fn handoff(&self, team: &Team, old: Duration) -> Option<f64> {
         if team.max() != 2 {
             return None;
         }
-        let recent = |last: Option<(Instant, f64)>| last.filter(|(at, _)| at.elapsed() <= old);
-        let known = recent(self.seen().last());
-        known
-            .or_else(|| {
-                self.now(team);
-                self.seen().last()
-            })
-            .map(|(_, took)| took)
+        let known = self.seen().last().filter(|(at, _)| at.elapsed() <= old);
+        let (begun, mut last) = (Instant::now(), known);
+        // A thread has to be started first, in a new process, and both to get up to speed.
+        while last.is_none() && begun.elapsed() < LOOK {
+            self.now(team);
+            last = self.seen().last().filter(|(at, _)| *at >= begun);
+        }
+        last.map(|(_, took)| took)
     }
 
     /// Takes the present way between threads as usual: for when it has gone on too long to wait.
@@ -156,6 +159,18 @@ mod tests {
         assert!(!(0..100).any(|_| calm.now(&team)), "no hand-off takes a picosecond");
         calm.accept();
         assert!((0..10_000).any(|_| calm.now(&team)));
+    }
+
+    #[test]
+    fn a_team_that_never_ran_is_looked_at_and_what_was_seen_long_ago_is_not_taken_for_now() {
+        let (calm, team) = (Calm::default(), Team::new(2));
+        let look = |old| calm.handoff(&team, old);
+        // A busy machine may take its time.
+        assert!((0..1_000).any(|_| look(Duration::ZERO).is_some()));
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(9)).expect("a machine up for 9 s");
+        calm.seen().judge(7.0, long_ago);
+        assert_eq!(look(Duration::from_secs(3600)), Some(7.0));
+        assert!(look(Duration::from_secs(1)).is_none_or(|now| now < 7.0));
     }
 
     #[test]
