@@ -1,9 +1,12 @@
 //! What to calibrate: workloads spread over the sizes people use, none of them special.
 
+use crate::matmul::amx::Amx;
 use std::sync::Arc;
 use steersman_core::expr::{Dist, Expr, ExprError};
 use steersman_core::tune::Wanted;
-use steersman_core::{Axes, BinaryOp, DType, Op, Operand, ReduceOp, TernaryOp, UnaryOp, Workload};
+use steersman_core::{
+    Axes, BinaryOp, DType, NumericClass, Op, Operand, ReduceOp, TernaryOp, UnaryOp, Workload,
+};
 
 /// Workloads worth knowing. `quick` leaves out rare ops, rare types and everything slow.
 pub fn workloads(quick: bool) -> Vec<Wanted> {
@@ -11,6 +14,7 @@ pub fn workloads(quick: bool) -> Vec<Wanted> {
     elementwise(&mut all, quick);
     reductions(&mut all, quick);
     products(&mut all, quick);
+    narrow_products(&mut all, quick);
     transposes(&mut all, quick);
     convolutions(&mut all, quick);
     groups(&mut all, quick);
@@ -212,6 +216,37 @@ fn products(all: &mut Vec<Wanted>, quick: bool) {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Products of other types, and what a matrix unit makes of f32 where the caller allows it: kernels of their own, each of which a few
+/// sizes settle.
+fn narrow_products(all: &mut Vec<Wanted>, quick: bool) {
+    let edges: &[(usize, usize, usize)] = &[
+        (1, 300, 170),
+        (7, 13, 22),
+        (22, 61, 37),
+        (37, 300, 22),
+        (61, 170, 99),
+        (170, 37, 520),
+        (300, 300, 170),
+        (300, 990, 520),
+        (990, 170, 990),
+    ];
+    let unit = Amx::available();
+    for &(m, k, n) in edges.iter().filter(|_| !quick) {
+        let mut add = |dtype, importance, numerics| {
+            let at = all.len();
+            push(all, importance, Op::MatMul, dtype, &[&[m, k], &[k, n]]);
+            let relaxed = |w: &mut Wanted| w.workload = w.workload.clone().with_numerics(numerics);
+            all[at..].iter_mut().for_each(relaxed);
+        };
+        for dtype in [DType::BF16, DType::F16, DType::I32] {
+            add(dtype, 1.0, NumericClass::Reassociated);
+        }
+        if unit {
+            add(DType::F32, 3.0, NumericClass::Relaxed);
         }
     }
 }

@@ -33,7 +33,7 @@ mod copy;
 mod cost;
 mod float;
 mod integer;
-mod narrow;
+pub(crate) mod narrow;
 mod operations;
 mod pad;
 mod plan;

@@ -3,11 +3,12 @@
 use super::blas::{self, Blas};
 use super::work::Effort;
 use super::{
-    Blocks, Cut, Float, Gemm, Scratch, Walk, Way, amx, by_gemm_crate, by_matrixmultiply, gemv, naive, packed,
-    padded_flops, shared_out, small,
+    Blocks, Cut, Element, Float, Gemm, Scratch, Walk, Way, amx, by_gemm_crate, by_matrixmultiply, gemv,
+    naive, on_matrix_unit, packed, padded_flops, plain_halves, shared_out, small, whole, widened,
 };
 use crate::context::Context;
 use crate::isa::Level;
+use crate::map::narrow::Half;
 use std::path::Path;
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms, Traffic};
@@ -23,6 +24,9 @@ pub fn kernels(ctx: &Context, blas_path: Option<&Path>) -> Vec<Arc<dyn Kernel>> 
         list.push(product(ctx, format!("cpu/matmul-small-{}", level.name()), How::Small(level)));
         list.push(product(ctx, format!("cpu/matmul-packed-{}", level.name()), How::Packed(level)));
     }
+    let best = Level::best();
+    list.push(product(ctx, format!("cpu/matmul-widened-{}", best.name()), How::Widened(best)));
+    list.push(product(ctx, format!("cpu/matmul-whole-{}", best.name()), How::Whole(best)));
     list.push(product(ctx, "cpu/matrixmultiply".into(), How::MatrixMultiply));
     list.push(product(ctx, "cpu/gemm".into(), How::GemmCrate));
     if let Some(found) = Blas::find(blas_path) {
@@ -58,10 +62,28 @@ enum How {
     Gemv(Level),
     Small(Level),
     Packed(Level),
+    /// 16-bit floats, multiplied as f32.
+    Widened(Level),
+    /// Whole numbers.
+    Whole(Level),
     GemmCrate,
     MatrixMultiply,
     Blas(Arc<Blas>),
     Amx,
+}
+
+impl How {
+    fn multiplies(&self, d: DType) -> bool {
+        match self {
+            How::Naive => {
+                matches!(d, DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::F16 | DType::BF16)
+            }
+            How::Widened(_) => matches!(d, DType::F16 | DType::BF16),
+            How::Whole(_) => matches!(d, DType::I32 | DType::I64),
+            How::Amx => matches!(d, DType::F32 | DType::BF16),
+            _ => matches!(d, DType::F32 | DType::F64),
+        }
+    }
 }
 
 struct Product {
@@ -86,7 +108,7 @@ impl Kernel for Product {
     }
 
     fn revision(&self) -> u32 {
-        12
+        13
     }
 
     fn device(&self) -> DeviceId {
@@ -99,7 +121,7 @@ impl Kernel for Product {
 
     fn numerics(&self, w: &Workload) -> NumericClass {
         match self.how {
-            How::Naive => NumericClass::Exact,
+            How::Naive | How::Whole(_) => NumericClass::Exact,
             How::Amx if w.dtype() != DType::BF16 => NumericClass::Relaxed,
             _ => NumericClass::Reassociated,
         }
@@ -122,19 +144,10 @@ impl Kernel for Product {
         let (_, m, _, n) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
         match &self.how {
             // Who asks for exact results has nothing else.
-            How::Naive
-                if matches!(d, DType::F32 | DType::F64)
-                    && w.flops() > MOST_NAIVE_FLOPS
-                    && w.numerics() > NumericClass::Exact =>
-            {
+            How::Naive if w.flops() > MOST_NAIVE_FLOPS && w.numerics() > NumericClass::Exact => {
                 Err(Refusal::new("plain loops are only offered up to 0.3 Mflop: far behind beyond"))
             }
-            How::Naive => match d {
-                DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 => Ok(()),
-                _ => Err(Refusal::new(format!("does not multiply {d}"))),
-            },
-            _ if !matches!(d, DType::F32 | DType::F64) => Err(Refusal::new(format!("does not multiply {d}"))),
-            How::Amx if d != DType::F32 => Err(Refusal::new(format!("does not multiply {d}"))),
+            how if !how.multiplies(d) => Err(Refusal::new(format!("does not multiply {d}"))),
             How::Gemv(_) if m != 1 && n != 1 => Err(Refusal::new("only for one row or one column of result")),
             How::Packed(_) if m < 4 || n < 4 => Err(Refusal::new("packing a few rows or columns never pays")),
             How::Blas(_) => {
@@ -218,10 +231,12 @@ impl Kernel for Product {
         let share = 1.0 / p.threads as f64;
         let level = self.level();
         let element = if size == 8 { 8 } else { 4 };
-        let effort = Effort::of(level, size, m, k, n);
+        let effort = Effort::of(level, element, m, k, n);
         let (level, flops) = match self.how {
             // One element at a time: about a fifteenth of what vectors reach.
             How::Naive => (level, 30.0 * (m * n) as f64 * k as f64),
+            // Bound by what it reads and writes of `c` and `b`.
+            How::Whole(_) => (level, 8.0 * (m * n) as f64 * k as f64),
             How::Gemv(_) => (level, padded_flops(level, size, m, k, n)),
             _ => (effort.level, effort.multiply_adds * (2 * effort.level.vector_bytes() / element) as f64),
         };
@@ -234,6 +249,8 @@ impl Kernel for Product {
             How::Packed(_) | How::GemmCrate | How::MatrixMultiply | How::Blas(_) | How::Amx => {
                 ((m * k + k * n) * batch * size) as f64 * (1e-10 * share)
             }
+            // Operands there and results back, and what is then packed.
+            How::Widened(_) => ((m * k + k * n + m * n) * batch) as f64 * (0.5e-9 * share),
             _ => (m * batch) as f64 * (2e-9 * share),
         };
         let last = match self.how {
@@ -262,14 +279,10 @@ impl Kernel for Product {
             match w.dtype() {
                 DType::F32 => self.floats::<f32>(w, p, io, |blas, g| blas.sgemm(g)),
                 DType::F64 => self.floats::<f64>(w, p, io, |blas, g| blas.dgemm(g)),
-                DType::I32 => each(w, io, |g: &Gemm<i32>| naive(g)),
-                DType::I64 => each(w, io, |g: &Gemm<i64>| naive(g)),
-                DType::F16 => {
-                    each(w, io, |g: &Gemm<half::f16>| through_f32(g, |x| x.to_f32(), half::f16::from_f32))
-                }
-                DType::BF16 => {
-                    each(w, io, |g: &Gemm<half::bf16>| through_f32(g, |x| x.to_f32(), half::bf16::from_f32))
-                }
+                DType::I32 => Ok(self.whole::<i32>(w, p, io)),
+                DType::I64 => Ok(self.whole::<i64>(w, p, io)),
+                DType::F16 => Ok(self.halves(w, p, io, Half::F16)),
+                DType::BF16 => Ok(self.halves(w, p, io, Half::BF16)),
                 d => Err(KernelError::Failed(format!("matmul of {d} was refused and run all the same"))),
             }
         }
@@ -285,7 +298,7 @@ impl Product {
 
     fn level(&self) -> Level {
         match self.how {
-            How::Gemv(l) | How::Small(l) | How::Packed(l) => l,
+            How::Gemv(l) | How::Small(l) | How::Packed(l) | How::Widened(l) | How::Whole(l) => l,
             How::Naive => Level::Baseline,
             _ => Level::best(),
         }
@@ -316,8 +329,40 @@ impl Product {
             return Ok(Ran::Clean);
         }
         // SAFETY: the caller's promise; parts write disjoint pieces of the result.
+        Ok(self.shared_out(w, p, io, |g: &Gemm<T>| unsafe { self.one(g, p.variant) }))
+    }
+
+    unsafe fn whole<T: Element>(&self, w: &Workload, p: Params, io: Io<'_>) -> Ran {
+        self.shared_out(w, p, io, |g: &Gemm<T>| match self.how {
+            // SAFETY: the caller's promise; a level is only offered where the CPU has it.
+            How::Whole(level) => unsafe { whole(level, g) },
+            _ => unsafe { naive(g) },
+        })
+    }
+
+    unsafe fn halves(&self, w: &Workload, p: Params, io: Io<'_>, half: Half) -> Ran {
+        self.shared_out(w, p, io, |g: &Gemm<u16>| match self.how {
+            // SAFETY: as above; the matrix unit is only offered where there is one.
+            How::Widened(level) => unsafe {
+                widened(level, g, half, Blocks::for_host(&self.ctx.host, size_of::<f32>(), level));
+            },
+            How::Amx => unsafe { on_matrix_unit(g) },
+            _ => unsafe { plain_halves(g, half) },
+        })
+    }
+
+    /// Has each of so many threads compute its part with `one`.
+    fn shared_out<T: Send + Sync>(
+        &self,
+        w: &Workload,
+        p: Params,
+        io: Io<'_>,
+        one: impl Fn(&Gemm<T>) + Sync,
+    ) -> Ran {
+        let (batch, ..) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
+        let threads = p.threads.max(1) as usize;
         let cut = Cut { threads, walk: self.walk(), upwards: matches!(self.how, How::Packed(_)) };
-        Ok(shared_out(&self.ctx.team, batch, cut, entry, |_, g| unsafe { self.one(g, p.variant) }))
+        shared_out(&self.ctx.team, batch, cut, |b| product_at::<T>(w, b, io), |_, g| one(g))
     }
 
     /// One product on this thread.
@@ -325,7 +370,7 @@ impl Product {
         // SAFETY: the caller's promise; a level is only offered where the CPU has it.
         unsafe {
             match &self.how {
-                How::Naive | How::Blas(_) => naive(g),
+                How::Naive | How::Blas(_) | How::Widened(_) | How::Whole(_) => naive(g),
                 How::Gemv(level) if g.m == 1 || g.n == 1 => gemv(*level, g),
                 How::Gemv(level) | How::Small(level) => small(*level, g),
                 How::Packed(level) => {
@@ -338,7 +383,7 @@ impl Product {
                 How::GemmCrate => by_gemm_crate(g),
                 How::MatrixMultiply => by_matrixmultiply(g),
                 How::Amx => {
-                    // Only f32 is offered, so T is f32.
+                    // Of floats only f32 is offered, so T is f32.
                     let g = &*(g as *const Gemm<T>).cast::<Gemm<f32>>();
                     Scratch::with_local(|s| amx::matmul_f32(g, s));
                 }
@@ -374,48 +419,6 @@ pub(crate) fn product_at<T>(w: &Workload, b: usize, io: Io<'_>) -> Gemm<T> {
         b_cs: bb.strides[r - 1],
         c: io.output.as_mut_ptr::<T>().wrapping_offset(offset(c)),
         c_rs: c.strides[r - 2],
-    }
-}
-
-unsafe fn each<T>(w: &Workload, io: Io<'_>, one: impl Fn(&Gemm<T>)) -> Result<Ran, KernelError> {
-    let (batch, ..) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
-    (0..batch).for_each(|b| one(&product_at::<T>(w, b, io)));
-    Ok(Ran::Clean)
-}
-
-/// A product of 16-bit floats: operands widened to f32, multiplied there, rounded once at the end.
-unsafe fn through_f32<T: Copy>(g: &Gemm<T>, widen: impl Fn(T) -> f32, narrow: impl Fn(f32) -> T) {
-    let gather = |p: *const T, rows: usize, cols: usize, rs: isize, cs: isize| -> Vec<f32> {
-        let at = |i: usize, j: usize| p.wrapping_offset(i as isize * rs + j as isize * cs);
-        // SAFETY: i and j stay inside the operand.
-        (0..rows)
-            .flat_map(|i| (0..cols).map(move |j| (i, j)))
-            .map(|(i, j)| widen(unsafe { *at(i, j) }))
-            .collect()
-    };
-    let a = gather(g.a, g.m, g.k, g.a_rs, g.a_cs);
-    let b = gather(g.b, g.k, g.n, g.b_rs, g.b_cs);
-    let mut c = vec![0f32; g.m * g.n];
-    let wide = Gemm {
-        m: g.m,
-        k: g.k,
-        n: g.n,
-        a: a.as_ptr(),
-        a_rs: g.k as isize,
-        a_cs: 1,
-        b: b.as_ptr(),
-        b_rs: g.n as isize,
-        b_cs: 1,
-        c: c.as_mut_ptr(),
-        c_rs: g.n as isize,
-    };
-    // SAFETY: the vectors have the sizes the strides name; the best level is one the CPU has.
-    unsafe { small(Level::best(), &wide) };
-    for i in 0..g.m {
-        for j in 0..g.n {
-            // SAFETY: i < m, j < n.
-            unsafe { *g.c.wrapping_offset(i as isize * g.c_rs).add(j) = narrow(c[i * g.n + j]) };
-        }
     }
 }
 

@@ -10,7 +10,9 @@
 //! | [`packed`] | large products: both operands copied into cache-sized blocks |
 //! | [`gemv`] | one row or one column of output |
 //! | [`by_gemm_crate`], [`by_matrixmultiply`], [`blas`] | what other people wrote |
-//! | [`amx`] | f32 products through bf16 tiles, where relaxed numerics are allowed |
+//! | [`amx`] | bf16 on Intel's matrix unit; f32 through it where relaxed numerics are allowed |
+//!
+//! Beside these, 16-bit floats are multiplied as f32, a strip at a time, and whole numbers in vectors.
 //!
 //! To use several threads, cut the product with [`split`] and run each part with its own [`Scratch`].
 //!
@@ -52,6 +54,8 @@ mod small;
 mod split;
 mod tile;
 mod vector;
+mod whole;
+mod widened;
 mod work;
 
 pub use blocks::Blocks;
@@ -65,6 +69,8 @@ pub use scratch::Scratch;
 pub use small::small;
 pub(crate) use split::{Cut, shared_out};
 pub use split::{Walk, split};
+pub(crate) use whole::whole;
+pub(crate) use widened::{on_matrix_unit, plain_halves, widened};
 pub use work::padded_flops;
 
 /// One product: `c[m×n] = a[m×k] · b[k×n]`; strides in elements; `c`'s column stride is 1.

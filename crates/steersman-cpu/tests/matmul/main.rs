@@ -21,8 +21,8 @@ static KERNELS: Kernels = LazyLock::new(|| {
 
 static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
     kernels: &KERNELS,
-    // Several ways for floats, plain loops for what is narrow or whole.
-    least: |d| if matches!(d, DType::F32 | DType::F64) { 4 } else { 1 },
+    // Several ways for floats, two for what is narrow or whole.
+    least: |d| if matches!(d, DType::F32 | DType::F64) { 4 } else { 2 },
     types: &[DType::F32, DType::F32, DType::F64, DType::I32, DType::I64, DType::F16, DType::BF16],
     any_output: false,
     most: 70,
