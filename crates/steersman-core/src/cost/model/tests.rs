@@ -128,3 +128,10 @@ fn what_was_taken_back_is_as_if_it_had_never_been() {
         assert!((a / b - 1.0).abs() < 1e-6, "{n}: {a} and {b}");
     }
 }
+
+#[test]
+fn wide_spreads_have_long_tails_and_narrow_ones_are_noise() {
+    assert_eq!([0.0, 0.05, 0.1].map(central), [1.0; 3]);
+    assert_eq!([0.2, 0.5, 3.0].map(central), [CENTRAL; 3]);
+    assert!((central(0.15) - (1.0 + CENTRAL) / 2.0).abs() < 1e-12);
+}
