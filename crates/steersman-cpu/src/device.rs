@@ -130,6 +130,7 @@ fn machine(host: &Host, p: &Probes) -> Machine {
         ],
         peak_f32: p.peaks.iter().map(|k| (k.isa.clone(), k.f32_flops)).collect(),
         handoff: p.handoff.as_ref().map(|h| h.hot),
+        grouped: host.is_grouped(),
         ..Machine::default()
     }
 }

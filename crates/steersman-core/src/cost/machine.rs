@@ -52,6 +52,10 @@ pub struct Machine {
     /// Seconds of a hand-off now, if it was looked at.
     #[serde(skip)]
     pub meets: Option<f64>,
+    /// Whether its last cache and its way to main memory are those of a group of cores, so that two cores far apart have two of each
+    /// and two near ones share them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub grouped: bool,
     /// Seconds per element of an op in a kernel with operands in the nearest cache, by `kernel|op|dtype`; of other parts of
     /// its work with their name behind.
     #[serde(default)]
@@ -88,6 +92,14 @@ const TRANSFERS: f64 = 2.7;
 /// How many times longer a hand-off takes at most because of where cores lie: beyond that a thread was kept from running.
 const FARTHEST: f64 = 5.0;
 
+/// Seconds of a hand-off from which on two cores are of different groups. (On a Zen 5 80 to 130 ns in one and 210 to 400 in two, on a Zen 4
+/// 100 and 350.)
+const APART: f64 = 165e-9;
+/// How many times what one thread gets of main memory two get that share the way to it, and two that do not. (By eight probes of near
+/// cores of a Zen 5 1.00 to 1.07 when copying and 1.1 to 1.2 past the caches, by four of far ones 1.85 to 1.98 in both.)
+const SHARED_WAY: f64 = 1.05;
+const OWN_WAYS: f64 = 1.93;
+
 /// Of what multiple of its size on the last cache holds less of a footprint, and from which on nothing. (Sums of two arrays on a
 /// Zen 5 take 0.14, 0.17, 0.27, 0.33 and 0.4 ns for 18, 24, 38, 54 and 66 MB on one thread, whose cache holds 32 MiB.)
 const L3_FADES: (f64, f64) = (0.6, 2.2);
@@ -122,7 +134,11 @@ impl Machine {
                 Traffic::Read => &l.read,
                 Traffic::Stream => &l.stream,
             };
-            list.get(threads.saturating_sub(1)).or(list.last()).copied()
+            let probed = list.get(threads.saturating_sub(1)).or(list.last()).copied();
+            match self.is_apart().filter(|_| i + 1 == Machine::LEVELS && threads == 2) {
+                Some(apart) => list.first().map(|one| one * if apart { OWN_WAYS } else { SHARED_WAY }),
+                None => probed,
+            }
         });
         found.filter(|b| *b > 0.0).unwrap_or_else(|| {
             // Private caches scale with threads, shared levels hardly.
@@ -208,9 +224,20 @@ impl Machine {
         })
     }
 
+    /// Whether its two cores are of different groups now, or were when it was last seen at rest; `None` where that is not known, or
+    /// makes no difference.
+    #[inline]
+    fn is_apart(&self) -> Option<bool> {
+        let known = self.grouped && self.met.is_some();
+        self.meets.or(self.rest.handoff).filter(|_| known).map(|now| now > APART)
+    }
+
     /// Whether each core has its own cache of level `i`.
     #[inline]
     fn has_its_own(&self, i: usize) -> bool {
+        if let Some(apart) = self.is_apart().filter(|_| i == 2) {
+            return apart;
+        }
         self.levels.get(i).map_or(i < 2, |l| l.private)
     }
 
@@ -290,6 +317,41 @@ mod tests {
         assert!(machine(Some(0.4e-6), near, None).lag(2) < 0.0, "nearer");
         assert_eq!(machine(near, Some(0.4e-6), None).lag(1), 0.0, "one thread meets nobody");
         assert_eq!([machine(None, near, near).lag(2), machine(near, None, None).lag(2)], [0.0; 2]);
+    }
+
+    #[test]
+    fn cores_of_two_groups_have_two_last_caches_and_two_ways_to_memory() {
+        let level = |name: &str, capacity, copy: &[f64]| Level {
+            name: name.into(),
+            capacity,
+            private: false,
+            copy: copy.to_vec(),
+            read: vec![],
+            stream: vec![],
+        };
+        let levels = vec![
+            level("L1", Some(48 << 10), &[]),
+            level("L2", Some(1 << 20), &[]),
+            level("L3", Some(32 << 20), &[]),
+            level("main", None, &[50e9, 70e9]),
+        ];
+        let machine = |grouped, met, meets| Machine {
+            levels: levels.clone(),
+            grouped,
+            met,
+            meets,
+            ..Machine::default()
+        };
+        let (near, far) = (Some(0.1e-6), Some(0.3e-6));
+        let seen = |m: Machine| (m.spread(50e6, 2)[3] > 0.5, m.bandwidth(3, Traffic::Copy, 2) / 50e9);
+        for met in [near, far] {
+            assert_eq!(seen(machine(true, met, near)), (true, SHARED_WAY));
+            assert_eq!(seen(machine(true, met, far)), (false, OWN_WAYS));
+        }
+        for unknown in [machine(false, near, far), machine(true, None, far), machine(true, near, None)] {
+            assert_eq!(seen(unknown), (true, 1.4), "as probed");
+        }
+        assert_eq!(machine(true, near, far).bandwidth(3, Traffic::Copy, 1), 50e9, "one thread has one way");
     }
 
     #[test]

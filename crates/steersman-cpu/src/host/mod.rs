@@ -92,6 +92,11 @@ impl Host {
         (last / 4).clamp(1 << 20, 8 << 20)
     }
 
+    /// Whether groups of its cores have a last cache and a way to main memory of their own: all of AMD's since its family 17h.
+    pub fn is_grouped(&self) -> bool {
+        matches!(self.vendor.as_deref(), Some("AuthenticAMD" | "HygonGenuine")) && self.family >= Some(0x17)
+    }
+
     /// Whether an instruction set is present, by the name it has in [`Host::isa`].
     pub fn has(&self, isa: &str) -> bool {
         self.isa.iter().any(|name| name == isa)

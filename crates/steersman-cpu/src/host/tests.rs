@@ -64,3 +64,11 @@ fn lists_are_counted_and_malformed_ones_are_unknown() {
         assert_eq!(count_list(malformed), None, "{malformed:?}");
     }
 }
+
+#[test]
+fn only_cores_that_come_in_groups_are_taken_for_such() {
+    let of =
+        |vendor: &str, family| Host { vendor: Some(vendor.into()), family, ..Host::detect() }.is_grouped();
+    assert!(of("AuthenticAMD", Some(0x1a)) && of("HygonGenuine", Some(0x18)));
+    assert!(!of("AuthenticAMD", Some(0x15)) && !of("AuthenticAMD", None) && !of("GenuineIntel", Some(6)));
+}

@@ -2,6 +2,7 @@
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::RefCell;
+use std::thread::LocalKey;
 
 /// Transparent huge pages are this large on x86-64 and on most AArch64.
 const HUGE: usize = 2 << 20;
@@ -36,7 +37,15 @@ impl Scratch {
 
     /// Runs `f` with the calling thread's own scratch, or with a fresh one when `f` is nested.
     pub fn with_local<R>(f: impl FnOnce(&mut Scratch) -> R) -> R {
-        LOCAL.with(|local| match local.try_borrow_mut() {
+        Scratch::with(&LOCAL, f)
+    }
+
+    /// The same with another one of the calling thread's.
+    pub(crate) fn with<R>(
+        local: &'static LocalKey<RefCell<Scratch>>,
+        f: impl FnOnce(&mut Scratch) -> R,
+    ) -> R {
+        local.with(|local| match local.try_borrow_mut() {
             Ok(mut scratch) => f(&mut scratch),
             Err(_) => f(&mut Scratch::new()),
         })

@@ -8,8 +8,9 @@ use std::cell::RefCell;
 
 /// Elements of an operand's strip, about: 8 MB widened.
 const STRIP: usize = 2 << 20;
-/// Rows or columns of a strip at least, however deep the product.
+/// Rows or columns of a strip at least, however deep the product, and columns at most, however shallow.
 const LEAST: usize = 64;
+const WIDEST: usize = 1 << 16;
 /// Elements of a vector, and of a cache line, of f32: pieces begin at one.
 const LINE: usize = 16;
 /// Rows, and columns, beyond which packing pays.
@@ -18,13 +19,6 @@ const PACKED_FROM: (usize, usize) = (28, 49);
 thread_local! {
     /// Beside [`Scratch::with_local`], which packing uses meanwhile.
     static STRIPS: RefCell<Scratch> = const { RefCell::new(Scratch::new()) };
-}
-
-fn with_strips<R>(f: impl FnOnce(&mut Scratch) -> R) -> R {
-    STRIPS.with(|strips| match strips.try_borrow_mut() {
-        Ok(mut scratch) => f(&mut scratch),
-        Err(_) => f(&mut Scratch::new()),
-    })
 }
 
 /// A matrix of halves somewhere, and f32s in contiguous rows beside each other.
@@ -96,9 +90,10 @@ impl Body for Narrow {
 pub(crate) unsafe fn widened(level: Level, g: &Gemm<u16>, half: Half, blocks: Blocks) {
     let (m, k, n) = (g.m, g.k, g.n);
     let strip = (STRIP / k.max(1)).max(LEAST);
-    let (rows, columns) = (m.min(strip), n.min(strip));
+    let columns = n.min(strip).min(WIDEST);
+    let rows = m.min(strip).min(high(columns));
     let of_a = (rows * k).next_multiple_of(LINE);
-    with_strips(|scratch| {
+    Scratch::with(&STRIPS, |scratch| {
         let (a, c) = scratch.pair::<f32>(of_a + k * columns, rows * columns);
         let b = a.wrapping_add(of_a);
         // SAFETY: strips stay inside the operands, and their widened elements inside the scratch.
@@ -150,31 +145,39 @@ pub(crate) unsafe fn widened(level: Level, g: &Gemm<u16>, half: Half, blocks: Bl
 /// # Safety
 /// As [`widened`]; and the unit is [`amx::Amx::available`].
 pub(crate) unsafe fn on_matrix_unit(g: &Gemm<u16>) {
-    let rows = (2 * STRIP / g.n.max(1)).max(LEAST).min(g.m);
-    with_strips(|scratch| {
-        let (c, _) = scratch.pair::<f32>(rows * g.n, 0);
-        for i in (0..g.m).step_by(rows.max(1)) {
-            let m = rows.min(g.m - i);
-            let part = Bf16Gemm {
-                m,
-                k: g.k,
-                n: g.n,
-                a: g.a.wrapping_offset(i as isize * g.a_rs),
-                a_rs: g.a_rs,
-                a_cs: g.a_cs,
-                b: g.b,
-                b_rs: g.b_rs,
-                b_cs: g.b_cs,
-                c,
-                c_rs: g.n as isize,
-            };
-            // SAFETY: rows of the operands, and a scratch with room for as many of the result.
-            unsafe {
-                Scratch::with_local(|s| amx::matmul_bf16(&part, s));
-                narrow_into(Level::best(), g, Half::BF16, (i, 0), (m, g.n), c);
+    let columns = g.n.min(WIDEST);
+    let rows = g.m.min(high(columns));
+    Scratch::with(&STRIPS, |scratch| {
+        let (c, _) = scratch.pair::<f32>(rows * columns, 0);
+        for j in (0..g.n).step_by(columns.max(1)) {
+            for i in (0..g.m).step_by(rows.max(1)) {
+                let (m, n) = (rows.min(g.m - i), columns.min(g.n - j));
+                let part = Bf16Gemm {
+                    m,
+                    k: g.k,
+                    n,
+                    a: g.a.wrapping_offset(i as isize * g.a_rs),
+                    a_rs: g.a_rs,
+                    a_cs: g.a_cs,
+                    b: g.b.wrapping_offset(j as isize * g.b_cs),
+                    b_rs: g.b_rs,
+                    b_cs: g.b_cs,
+                    c,
+                    c_rs: n as isize,
+                };
+                // SAFETY: a piece of the operands, and a scratch with room for as much of the result.
+                unsafe {
+                    Scratch::with_local(|s| amx::matmul_bf16(&part, s));
+                    narrow_into(Level::best(), g, Half::BF16, (i, j), (m, n), c);
+                }
             }
         }
     });
+}
+
+/// Rows of a piece of the result with so many columns: 16 MB as f32, about.
+fn high(columns: usize) -> usize {
+    (2 * STRIP / columns.max(1)).max(LEAST)
 }
 
 /// Rounds contiguous rows of f32 into a piece of `c`.
@@ -261,7 +264,7 @@ mod tests {
 
     #[test]
     fn strips_give_what_plain_loops_give() {
-        // The last three go through several strips of columns, of rows, and of both.
+        // The last four go through several strips of columns, of rows, of both, and of a shallow product's.
         let deep = STRIP / LEAST + 1;
         for shape in [
             (1, 1, 1),
@@ -274,6 +277,7 @@ mod tests {
             (2, deep, 67),
             (66, deep, 3),
             (65, deep, 66),
+            (3, 2, WIDEST + 5),
         ] {
             for by_columns in [false, true] {
                 check(shape, by_columns, Half::F16);
