@@ -98,6 +98,7 @@ const APART: f64 = 165e-9;
 /// How many times what one thread gets of main memory two get that share the way to it, and two that do not. (By eight probes of near
 /// cores of a Zen 5 1.00 to 1.07 when copying and 1.1 to 1.2 past the caches, by four of far ones 1.85 to 1.98 in both.)
 const SHARED_WAY: f64 = 1.05;
+const SHARED_WAY_STREAMED: f64 = 1.15;
 const OWN_WAYS: f64 = 1.93;
 
 /// Of what multiple of its size on the last cache holds less of a footprint, and from which on nothing. (Sums of two arrays on a
@@ -136,7 +137,14 @@ impl Machine {
             };
             let probed = list.get(threads.saturating_sub(1)).or(list.last()).copied();
             match self.is_apart().filter(|_| i + 1 == Machine::LEVELS && threads == 2) {
-                Some(apart) => list.first().map(|one| one * if apart { OWN_WAYS } else { SHARED_WAY }),
+                Some(apart) => {
+                    let gain = match traffic {
+                        _ if apart => OWN_WAYS,
+                        Traffic::Stream => SHARED_WAY_STREAMED,
+                        _ => SHARED_WAY,
+                    };
+                    list.first().map(|one| one * gain)
+                }
                 None => probed,
             }
         });
