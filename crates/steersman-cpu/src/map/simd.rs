@@ -229,7 +229,8 @@ impl Flat {
 
 /// Whether it is so few elements that all kernels would do them one by one, or as well might: who does nothing else is ahead of
 /// those that hand it on. (`sin` of two f32 takes 18 ns there on a Zen 5, and 21; `add` of two f64 17 and 20; of four elements `sin` of
-/// f32 18 and 23, `ln` of f64 22 and 30, `erf` of f64 21 and 43, of eight 28 and 40; a row of two added to two such 22 and 28.)
+/// f32 18 and 23, `ln` of f64 22 and 30, `erf` of f64 21 and 43, of eight 28 and 40; where operands are laid out first, `add` and `div` of
+/// 2×2 26 and 37, of 2×5 36 and 37 to 48, of 3×4 43 and 38 to 42.)
 pub(super) fn is_single(w: &Workload) -> bool {
     use UnaryOp::{Cos, Erf, Exp, Expm1, Ln, Log1p, Sigmoid, Silu, Sin};
     let (n, double) = (w.output().elements(), w.dtype() == DType::F64);
@@ -239,10 +240,20 @@ pub(super) fn is_single(w: &Workload) -> bool {
         (Op::Unary(Exp | Expm1 | Ln | Log1p | Sigmoid | Silu), Layout::Contiguous) if double => 4,
         (op, Layout::Contiguous) if takes_long(op) => SINGLE_FEW,
         (Op::Unary(_) | Op::Binary(_), Layout::Contiguous) => 2,
-        (Op::Binary(_), _) if w.output().row() > 1 => 4,
+        (Op::Binary(_), Layout::Strided) => 0,
+        (op @ Op::Binary(_), _) if w.output().row() > 1 => match w.inputs().iter().all(is_flat) {
+            true => 2,
+            false if takes_long(op) => 4,
+            false => 10,
+        },
         _ => 0,
     };
     n <= most
+}
+
+/// Whether it is one run of elements, or one element throughout.
+fn is_flat(o: &Operand) -> bool {
+    o.is_contiguous() || o.strides.iter().all(|s| *s == 0)
 }
 
 /// Bytes up to which an op is done one element of this size at a time.
