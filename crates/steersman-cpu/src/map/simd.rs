@@ -256,7 +256,7 @@ pub(super) fn is_single(w: &Workload) -> bool {
 
 /// Whether it is one run of elements, or one element throughout.
 fn is_flat(o: &Operand) -> bool {
-    o.is_contiguous() || o.strides.iter().all(|s| *s == 0)
+    o.is_contiguous() || o.dims.iter().zip(&o.strides).all(|(&n, &s)| n == 1 || s == 0)
 }
 
 /// Bytes up to which an op is done one element of this size at a time.
@@ -421,6 +421,33 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_few_elements_go_one_by_one() {
+        let single = |text: &str| is_single(&text.parse().unwrap());
+        for text in [
+            "add f32 2 2",
+            "add f32 2x5 2x1",
+            "div f64 5x2 2",
+            "pow f32 6 6",
+            "pow f64 4 4",
+            "sin f32 4",
+            "erf f64 8",
+        ] {
+            assert!(single(text), "{text}");
+        }
+        let vectors = [
+            ("add f32 3 3", "one run"),
+            ("add f32 3x1 1", "one run and one element"),
+            ("add f32 3x4 3x1", "too many to be laid out one by one"),
+            ("add f32 2x3:1,2 3", "strided"),
+            ("pow f32 7 7", "a vector takes as long as seven"),
+            ("pow f64 5 5", "or as five"),
+        ];
+        for (text, why) in vectors {
+            assert!(!single(text), "{text}: {why}");
         }
     }
 }

@@ -147,4 +147,17 @@ mod tests {
         assert!(share("transpose f64 4000x127") > 0.8);
         assert_eq!(share("transpose f32 4000x2"), 0.0, "neighbours share lines");
     }
+
+    #[test]
+    fn one_element_at_a_time_is_weighed_where_squares_may_be_behind() {
+        let kernel = ScalarKernel { device: DeviceId(0) };
+        let weighed = |text: &str| kernel.outdone(&text.parse().unwrap()).is_none();
+        for text in
+            ["transpose f32 3000x7", "transpose f64 8x8", "transpose f32 2x3x50", "copy f32 100x100:1,100"]
+        {
+            assert!(weighed(text), "{text}");
+        }
+        assert!(weighed("transpose f32 100x100:200,1"), "gaps between its rows");
+        assert!(!weighed("transpose f64 640x75") && !weighed("transpose f32 2x40"));
+    }
 }
