@@ -143,6 +143,11 @@ mod tests {
         let a = Array::parse(file(text, &data)).expect("a right file");
         assert_eq!((a.dtype, a.dims.as_slice(), a.fortran), (DType::I32, &[2, 3][..], true));
         assert_eq!(a.operand().expect("a right shape").strides.as_slice(), [1, 2]);
+        // np.save of np.array([3000000000, 4294967295], dtype=np.uint32)
+        let text = "{'descr': '<u4', 'fortran_order': False, 'shape': (2,), }          \n";
+        let data: Vec<u8> = [3_000_000_000u32, u32::MAX].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let a = Array::parse(file(text, &data)).expect("a right file");
+        assert_eq!((a.dtype, a.dims.as_slice(), a.bytes), (DType::U32, &[2][..], data));
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub enum DType {
     U8,
     /// One byte, 0 or 1.
     Bool,
+    /// 32-bit unsigned integer; arithmetic wraps. Last, since the others' numbers are part of keys.
+    U32,
 }
 
 /// `x` as an `f32`, rounded to odd: of the two neighbours of an `x` between them, the one whose last bit is
@@ -41,14 +43,23 @@ pub fn rounded_to_odd(x: f64) -> f32 {
 
 impl DType {
     /// Every element type.
-    pub const ALL: [DType; 8] =
-        [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8, DType::Bool];
+    pub const ALL: [DType; 9] = [
+        DType::F32,
+        DType::F64,
+        DType::F16,
+        DType::BF16,
+        DType::I32,
+        DType::I64,
+        DType::U8,
+        DType::Bool,
+        DType::U32,
+    ];
 
     /// Bytes of one element.
     pub const fn size(self) -> usize {
         match self {
             DType::F64 | DType::I64 => 8,
-            DType::F32 | DType::I32 => 4,
+            DType::F32 | DType::I32 | DType::U32 => 4,
             DType::F16 | DType::BF16 => 2,
             DType::U8 | DType::Bool => 1,
         }
@@ -61,7 +72,7 @@ impl DType {
 
     /// Whether it is one of the integer types (`bool` is not).
     pub const fn is_integer(self) -> bool {
-        matches!(self, DType::I32 | DType::I64 | DType::U8)
+        matches!(self, DType::I32 | DType::I64 | DType::U8 | DType::U32)
     }
 
     /// Its name in the text form.
@@ -75,6 +86,7 @@ impl DType {
             DType::I64 => "i64",
             DType::U8 => "u8",
             DType::Bool => "bool",
+            DType::U32 => "u32",
         }
     }
 }
@@ -94,8 +106,15 @@ impl FromStr for DType {
 
 #[cfg(test)]
 mod tests {
-    use super::rounded_to_odd;
+    use super::{DType, rounded_to_odd};
     use half::{bf16, f16};
+
+    #[test]
+    fn numbers_of_types_are_their_places_and_stay() {
+        let names = DType::ALL.map(DType::name);
+        assert_eq!(names, ["f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool", "u32"]);
+        assert!(DType::ALL.iter().enumerate().all(|(i, d)| *d as usize == i));
+    }
 
     /// The nearest half by comparing with both neighbours; ties to the even one.
     fn nearest(x: f64, up: f64, down: f64, up_even: bool) -> f64 {

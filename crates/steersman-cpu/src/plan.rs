@@ -55,7 +55,7 @@ const RARE: f64 = 0.02;
 
 fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
     let common = [DType::F32, DType::F64];
-    let rare = [DType::I32, DType::I64, DType::F16, DType::BF16, DType::U8, DType::Bool];
+    let rare = [DType::I32, DType::I64, DType::F16, DType::BF16, DType::U8, DType::Bool, DType::U32];
     let ops = UnaryOp::ALL.iter().map(|&u| Op::Unary(u));
     let ops = ops
         .chain(BinaryOp::ALL.iter().map(|&b| Op::Binary(b)))

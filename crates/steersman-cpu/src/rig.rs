@@ -253,6 +253,7 @@ fn read(p: *const u8, dtype: DType, i: usize) -> f64 {
             DType::F16 => (*p.cast::<half::f16>().add(i)).to_f64(),
             DType::BF16 => (*p.cast::<half::bf16>().add(i)).to_f64(),
             DType::I32 => *p.cast::<i32>().add(i) as f64,
+            DType::U32 => *p.cast::<u32>().add(i) as f64,
             DType::I64 => *p.cast::<i64>().add(i) as f64,
             DType::U8 | DType::Bool => *p.add(i) as f64,
         }
@@ -285,6 +286,7 @@ fn fill(block: &mut Block, dtype: DType, seed: u64, multiplied: bool) {
             DType::F16 => page.extend(half::f16::from_f32(rounded_to_odd(x)).to_ne_bytes()),
             DType::BF16 => page.extend(half::bf16::from_f32(rounded_to_odd(x)).to_ne_bytes()),
             DType::I32 => page.extend((1 + (x * 9.0) as i32).to_ne_bytes()),
+            DType::U32 => page.extend((1 + (x * 9.0) as u32).to_ne_bytes()),
             DType::I64 => page.extend((1 + (x * 9.0) as i64).to_ne_bytes()),
             DType::U8 => page.push(1 + (x * 9.0) as u8),
             DType::Bool => page.push(u8::from(x > 0.5)),

@@ -44,7 +44,7 @@
 //!
 //! # Numbers
 //!
-//! f32, i32, u8, bool, f16 and bf16 (both computed in f32) are taken everywhere; f64 where the adapter computes in
+//! f32, i32, u32, u8, bool, f16 and bf16 (both computed in f32) are taken everywhere; f64 where the adapter computes in
 //! it, but for functions beyond roots, `rem` and scalars of groups; i64 is moved, chosen and summed to, not
 //! computed with. What is not taken is refused with the reason. NaN, infinities, signed zeros and integer
 //! division are those of the CPU's reference; functions are written out, within 5 units in the last place (tan and

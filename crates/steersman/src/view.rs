@@ -22,7 +22,7 @@ macro_rules! elements {
         impl Element for $t { const DTYPE: DType = DType::$d; }
     )* };
 }
-elements!(f32 => F32, f64 => F64, half::f16 => F16, half::bf16 => BF16, i32 => I32, i64 => I64, u8 => U8, bool => Bool);
+elements!(f32 => F32, f64 => F64, half::f16 => F16, half::bf16 => BF16, i32 => I32, u32 => U32, i64 => I64, u8 => U8, bool => Bool);
 
 /// Data to read.
 #[derive(Clone, Debug)]

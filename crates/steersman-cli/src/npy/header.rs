@@ -76,6 +76,7 @@ pub(super) fn descr(dtype: DType) -> Result<&'static str, String> {
         DType::F64 => "<f8",
         DType::F16 => "<f2",
         DType::I32 => "<i4",
+        DType::U32 => "<u4",
         DType::I64 => "<i8",
         DType::U8 => "|u1",
         DType::Bool => "|b1",
@@ -96,7 +97,7 @@ fn dtype(text: &str) -> Result<DType, String> {
     let kind = name.strip_prefix(['<', '|', '=']);
     let same = |d: &DType| kind.is_some_and(|k| descr(*d).is_ok_and(|n| n.get(1..) == Some(k)));
     DType::ALL.into_iter().find(same).ok_or_else(|| {
-        format!("holds '{name}'; only f2 f4 f8 i4 i8 u1 b1 are known: convert it with a.astype(...)")
+        format!("holds '{name}'; only f2 f4 f8 i4 i8 u1 u4 b1 are known: convert it with a.astype(...)")
     })
 }
 

@@ -154,7 +154,7 @@ impl UnaryOp {
     pub fn takes(self, d: DType) -> bool {
         match self {
             UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Relu => {
-                d != DType::Bool && (d != DType::U8 || self != UnaryOp::Neg)
+                d != DType::Bool && (!matches!(d, DType::U8 | DType::U32) || self != UnaryOp::Neg)
             }
             UnaryOp::Not => d == DType::Bool,
             _ => FLOATS(d),

@@ -375,6 +375,7 @@ mod tests {
             ("sum f32 10x10 axis=0,0", "repeats"),
             ("sum f32 10x10 perm=0", "no attribute 'perm'"),
             ("exp i32 10", "not defined for i32"),
+            ("neg u32 10", "not defined for u32"),
             ("min f32 0", "zero elements"),
             ("matmul f32 99999999999x99999999999 99999999999x9", "too large"),
             ("exp f32 99999999999999999999999", "is not a shape"),

@@ -118,11 +118,12 @@ macro_rules! cast_pairs {
     )+)+};
 }
 cast_pairs! {
-    f32: f64 i32 i64 u8;
-    f64: f32 i32 i64 u8;
-    i32: f32 f64 i64 u8;
-    i64: f32 f64 i32 u8;
-    u8: f32 f64 i32 i64;
+    f32: f64 i32 u32 i64 u8;
+    f64: f32 i32 u32 i64 u8;
+    i32: f32 f64 u32 i64 u8;
+    u32: f32 f64 i32 i64 u8;
+    i64: f32 f64 i32 u32 u8;
+    u8: f32 f64 i32 u32 i64;
 }
 
 macro_rules! cast_from {
@@ -147,11 +148,11 @@ macro_rules! cast_from {
         }
     )+};
 }
-cast_from!(f32 f64 i32 i64 u8);
+cast_from!(f32 f64 i32 u32 i64 u8);
 
 /// The cast from one type to another; `None` where elements stay as they are in a tile.
 pub fn cast(level: Level, from: DType, to: DType) -> Option<Rows> {
-    use DType::{BF16, Bool, F16, F32, F64, I32, I64, U8};
+    use DType::{BF16, Bool, F16, F32, F64, I32, I64, U8, U32};
     // Numbers of half precision are `f32` in tiles; `bool` is a byte of 0 or 1.
     let tile = |d: DType| match d {
         F16 | BF16 => F32,
@@ -163,6 +164,7 @@ pub fn cast(level: Level, from: DType, to: DType) -> Option<Rows> {
             match tile(from) {
                 F64 => rows::<$target<f64>>(level),
                 I32 => rows::<$target<i32>>(level),
+                U32 => rows::<$target<u32>>(level),
                 I64 => rows::<$target<i64>>(level),
                 U8 => rows::<$target<u8>>(level),
                 _ => rows::<$target<f32>>(level),
@@ -180,23 +182,33 @@ pub fn cast(level: Level, from: DType, to: DType) -> Option<Rows> {
         (_, BF16) => from!(ToBF16),
         (F32, F64) => rows::<As<f32, f64>>(level),
         (F32, I32) => rows::<As<f32, i32>>(level),
+        (F32, U32) => rows::<As<f32, u32>>(level),
         (F32, I64) => rows::<As<f32, i64>>(level),
         (F32, _) => rows::<As<f32, u8>>(level),
         (F64, F32) => rows::<As<f64, f32>>(level),
         (F64, I32) => rows::<As<f64, i32>>(level),
+        (F64, U32) => rows::<As<f64, u32>>(level),
         (F64, I64) => rows::<As<f64, i64>>(level),
         (F64, _) => rows::<As<f64, u8>>(level),
         (I32, F32) => rows::<As<i32, f32>>(level),
         (I32, F64) => rows::<As<i32, f64>>(level),
+        (I32, U32) => rows::<As<i32, u32>>(level),
         (I32, I64) => rows::<As<i32, i64>>(level),
         (I32, _) => rows::<As<i32, u8>>(level),
+        (U32, F32) => rows::<As<u32, f32>>(level),
+        (U32, F64) => rows::<As<u32, f64>>(level),
+        (U32, I32) => rows::<As<u32, i32>>(level),
+        (U32, I64) => rows::<As<u32, i64>>(level),
+        (U32, _) => rows::<As<u32, u8>>(level),
         (I64, F32) => rows::<As<i64, f32>>(level),
         (I64, F64) => rows::<As<i64, f64>>(level),
         (I64, I32) => rows::<As<i64, i32>>(level),
+        (I64, U32) => rows::<As<i64, u32>>(level),
         (I64, _) => rows::<As<i64, u8>>(level),
         (_, F32) => rows::<As<u8, f32>>(level),
         (_, F64) => rows::<As<u8, f64>>(level),
         (_, I32) => rows::<As<u8, i32>>(level),
+        (_, U32) => rows::<As<u8, u32>>(level),
         (_, _) => rows::<As<u8, i64>>(level),
     })
 }
@@ -233,6 +245,7 @@ positions! {
     f32, |i| i as i64 as f32;
     f64, |i| i as i64 as f64;
     i32, |i| i as i32;
+    u32, |i| i as u32;
     i64, |i| i as i64;
     InF16, |i| InF16(f16_to_f32(f32_to_f16(rounded_to_odd(i as f64))));
     InBF16, |i| InBF16(bf16_to_f32(f32_to_bf16(rounded_to_odd(i as f64))));
@@ -263,6 +276,7 @@ pub fn index(level: Level, dtype: DType) -> Generate {
         DType::F16 => on_level!(level, count::<InF16>),
         DType::BF16 => on_level!(level, count::<InBF16>),
         DType::I32 => on_level!(level, count::<i32>),
+        DType::U32 => on_level!(level, count::<u32>),
         _ => on_level!(level, count::<i64>),
     }
 }

@@ -219,6 +219,7 @@ unsafe fn read(dtype: DType, at: *const u8, i: usize) -> Number {
             DType::F16 => Number::Single((*at.cast::<half::f16>().add(i)).to_f32()),
             DType::BF16 => Number::Single((*at.cast::<half::bf16>().add(i)).to_f32()),
             DType::I32 => Number::Whole((*at.cast::<i32>().add(i)).into()),
+            DType::U32 => Number::Whole((*at.cast::<u32>().add(i)).into()),
             DType::I64 => Number::Whole(*at.cast::<i64>().add(i)),
             DType::U8 | DType::Bool => Number::Whole((*at.add(i)).into()),
         }
@@ -248,6 +249,7 @@ unsafe fn write(dtype: DType, at: *mut u8, i: usize, x: Number) {
             DType::F16 => at.cast::<half::f16>().add(i).write(half::f16::from_f32(rounded_to_odd(wide))),
             DType::BF16 => at.cast::<half::bf16>().add(i).write(half::bf16::from_f32(rounded_to_odd(wide))),
             DType::I32 => at.cast::<i32>().add(i).write(convert!(i32)),
+            DType::U32 => at.cast::<u32>().add(i).write(convert!(u32)),
             DType::I64 => at.cast::<i64>().add(i).write(convert!(i64)),
             DType::U8 => at.add(i).write(convert!(u8)),
             DType::Bool => at.add(i).write(u8::from(wide != 0.0)),

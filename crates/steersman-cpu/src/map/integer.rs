@@ -110,9 +110,11 @@ macro_rules! arithmetic {
 
 unary! { i32: Neg(x) x.wrapping_neg(); Abs(x) x.wrapping_abs(); Sign(x) x.signum(); Relu(x) x.max(0); }
 unary! { i64: Neg(x) x.wrapping_neg(); Abs(x) x.wrapping_abs(); Sign(x) x.signum(); Relu(x) x.max(0); }
+unary! { u32: Abs(x) x; Sign(x) x.min(1); Relu(x) x; }
 unary! { u8: Abs(x) x; Sign(x) x.min(1); Relu(x) x; Not(x) x ^ 1; }
 binary! { u8: And(a, b) -> u8: a & b; Or(a, b) -> u8: a | b; Xor(a, b) -> u8: a ^ b; }
 arithmetic!(i32, 16, unary_i32 [Neg Abs Sign Relu], binary_i32 [], ternary_i32);
+arithmetic!(u32, 16, unary_u32 [Abs Sign Relu], binary_u32 [], ternary_u32);
 arithmetic!(i64, 8, unary_i64 [Neg Abs Sign Relu], binary_i64 [], ternary_i64);
 // `bool` is a byte of 0 or 1, for which these are right too; the workload has checked what an op takes.
 arithmetic!(u8, 64, unary_byte [Abs Sign Relu Not], binary_byte [And Or Xor], ternary_byte);

@@ -86,6 +86,7 @@ impl Kernel for Scalar {
                 (_, DType::F16) => real::<u16, f32>(w, io, f16_to_f32, f32_to_f16),
                 (_, DType::BF16) => real::<u16, f32>(w, io, bf16_to_f32, f32_to_bf16),
                 (_, DType::I32) => integer::<i32>(w, io),
+                (_, DType::U32) => integer::<u32>(w, io),
                 (_, DType::I64) => integer::<i64>(w, io),
                 (_, DType::U8 | DType::Bool) => integer::<u8>(w, io),
             }

@@ -75,11 +75,9 @@ enum How {
 impl How {
     fn multiplies(&self, d: DType) -> bool {
         match self {
-            How::Naive => {
-                matches!(d, DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::F16 | DType::BF16)
-            }
+            How::Naive => !matches!(d, DType::U8 | DType::Bool),
             How::Widened(_) => matches!(d, DType::F16 | DType::BF16),
-            How::Whole(_) => matches!(d, DType::I32 | DType::I64),
+            How::Whole(_) => matches!(d, DType::I32 | DType::U32 | DType::I64),
             How::Amx => matches!(d, DType::F32 | DType::BF16),
             _ => matches!(d, DType::F32 | DType::F64),
         }
@@ -284,6 +282,7 @@ impl Kernel for Product {
                 DType::F32 => self.floats::<f32>(w, p, io, |blas, g| blas.sgemm(g)),
                 DType::F64 => self.floats::<f64>(w, p, io, |blas, g| blas.dgemm(g)),
                 DType::I32 => Ok(self.whole::<i32>(w, p, io)),
+                DType::U32 => Ok(self.whole::<u32>(w, p, io)),
                 DType::I64 => Ok(self.whole::<i64>(w, p, io)),
                 DType::F16 => Ok(self.halves(w, p, io, Half::F16)),
                 DType::BF16 => Ok(self.halves(w, p, io, Half::BF16)),

@@ -9,10 +9,11 @@ mod sealed {
     impl Sealed for f32 {}
     impl Sealed for f64 {}
     impl Sealed for i32 {}
+    impl Sealed for u32 {}
     impl Sealed for i64 {}
 }
 
-/// A number the reference product takes: `f32`, `f64`, `i32`, `i64` (integers wrap).
+/// A number the reference product takes: `f32`, `f64`, `i32`, `u32`, `i64` (integers wrap).
 pub trait Element: sealed::Sealed + Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     /// The neutral element of the sum.
     const ZERO: Self;
@@ -44,7 +45,7 @@ macro_rules! integer_element {
         }
     )*};
 }
-integer_element!(i32, i64);
+integer_element!(i32, u32, i64);
 
 /// A floating-point element with vector kernels: `f32` and `f64`.
 pub trait Float: Element + Into<f64> {

@@ -35,6 +35,7 @@ ordered! {
     Half, f32, |x| x.get();
     Brain, f32, |x| x.get();
     i32, i32, |x| x;
+    u32, u32, |x| x;
     i64, i64, |x| x;
     u8, u8, |x| x;
 }

@@ -261,10 +261,12 @@ macro_rules! integer_folds {
 
 integer_folds! {
     Sum, i32, 8, i64, 1 << 20, Some(1 << 20), 0, wrapping_add;
+    Sum, u32, 8, i64, 1 << 20, Some(1 << 20), 0, wrapping_add;
     Sum, i64, 8, i64, 1 << 20, Some(1 << 20), 0, wrapping_add;
     // Sixteen-bit lanes would be quicker still but hold only 257 bytes' sum.
     Sum, u8, 16, u32, 1 << 16, Some(1 << 20), 0, wrapping_add;
     Prod, i32, 8, i64, 1 << 20, None, 1, wrapping_mul;
+    Prod, u32, 8, i64, 1 << 20, None, 1, wrapping_mul;
     Prod, i64, 8, i64, 1 << 20, None, 1, wrapping_mul;
     Prod, u8, 8, i64, 1 << 20, None, 1, wrapping_mul;
 }
@@ -357,6 +359,7 @@ macro_rules! integer_extremes {
 
 integer_extremes! {
     i32, 16;
+    u32, 16;
     i64, 8;
     u8, 64;
 }

@@ -77,6 +77,7 @@ impl Kernel for ScalarKernel {
                 DType::F16 => float::<Half>(w, kind, io),
                 DType::BF16 => float::<Brain>(w, kind, io),
                 DType::I32 => integer::<i32>(w, kind, io),
+                DType::U32 => integer::<u32>(w, kind, io),
                 DType::I64 => integer::<i64>(w, kind, io),
                 DType::U8 | DType::Bool => integer::<u8>(w, kind, io),
             }

@@ -44,7 +44,7 @@ pub(crate) fn value_type(d: DType) -> &'static str {
         DType::F64 => "f64",
         DType::I32 => "i32",
         DType::I64 => "vec2<u32>",
-        DType::U8 => "u32",
+        DType::U8 | DType::U32 => "u32",
         DType::Bool => "bool",
     }
 }
@@ -55,6 +55,7 @@ pub(crate) fn loaded(d: DType, word: Word, name: &str, i: &str, wanted: &mut Wan
         DType::F64 if word == Word::Double => format!("{name}[{i}]"),
         DType::F32 => format!("bitcast<f32>({})", word.read(name, i)),
         DType::I32 => format!("bitcast<i32>({})", word.read(name, i)),
+        DType::U32 => word.read(name, i),
         DType::F64 | DType::I64 => {
             let (low, high) = (format!("2u * ({i})"), format!("2u * ({i}) + 1u"));
             format!("vec2<u32>({}, {})", word.read(name, &low), word.read(name, &high))
@@ -84,7 +85,7 @@ pub(crate) fn bits(d: DType, value: &str, wanted: &mut Wanted) -> String {
             wanted.add(Library::Half);
             format!("to_{d}({value})")
         }
-        DType::F64 | DType::I64 => value.to_string(),
+        DType::U32 | DType::F64 | DType::I64 => value.to_string(),
     }
 }
 
@@ -99,7 +100,7 @@ pub(crate) fn stored(d: DType, word: Word, name: &str, i: &str, value: &str, wan
     };
     match d {
         DType::F64 if word == Word::Double => one(i, value),
-        DType::F32 | DType::I32 => one(i, &b),
+        DType::F32 | DType::I32 | DType::U32 => one(i, &b),
         DType::F64 | DType::I64 => {
             let (low, high) = (format!("2u * ({i})"), format!("2u * ({i}) + 1u"));
             format!("{} {}", one(&low, &format!("({b}).x")), one(&high, &format!("({b}).y")))

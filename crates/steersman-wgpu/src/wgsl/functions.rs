@@ -53,7 +53,7 @@ pub(super) fn unary(op: UnaryOp, d: DType, x: &str, wanted: &mut Wanted) -> Opti
             UnaryOp::Relu => format!("max({x}, 0)"),
             _ => return None,
         }),
-        DType::U8 => Some(match op {
+        DType::U8 | DType::U32 => Some(match op {
             UnaryOp::Abs | UnaryOp::Relu => x.to_string(),
             UnaryOp::Sign => format!("min({x}, 1u)"),
             _ => return None,
@@ -118,10 +118,10 @@ pub(super) fn binary(op: BinaryOp, d: DType, a: &str, b: &str, wanted: &mut Want
                 _ => return None,
             })
         }
-        DType::U8 => {
+        DType::U8 | DType::U32 => {
             wanted.add(Library::Integer);
             Some(match op {
-                Add | Sub | Mul => format!("({} & 0xffu)", plain()),
+                Add | Sub | Mul if d == DType::U8 => format!("({} & 0xffu)", plain()),
                 Div | Rem => format!("u_{}({a}, {b})", op.name()),
                 Min | Max => format!("{}({a}, {b})", op.name()),
                 _ if !sign.is_empty() => plain(),
@@ -152,10 +152,10 @@ pub(super) fn ternary(op: TernaryOp, d: DType, [a, b, c]: [&str; 3], wanted: &mu
         }
         (TernaryOp::Where, _) => format!("select({c}, {b}, {a})"),
         (_, DType::I64 | DType::Bool) => return None,
-        (TernaryOp::Fma, DType::I32) => format!("({a} * {b} + {c})"),
+        (TernaryOp::Fma, DType::I32 | DType::U32) => format!("({a} * {b} + {c})"),
         (TernaryOp::Fma, DType::U8) => format!("(({a} * {b} + {c}) & 0xffu)"),
         (TernaryOp::Fma, _) => format!("fma({a}, {b}, {c})"),
-        (TernaryOp::Clamp, DType::I32 | DType::U8) => format!("min(max({a}, {b}), {c})"),
+        (TernaryOp::Clamp, DType::I32 | DType::U8 | DType::U32) => format!("min(max({a}, {b}), {c})"),
         (TernaryOp::Clamp, DType::F64) => {
             wanted.add(Library::Double);
             format!("d_clamp({a}, {b}, {c})")
@@ -178,30 +178,39 @@ pub(super) fn cast(from: DType, to: DType, x: &str, wanted: &mut Wanted) -> Opti
         (Bool, F32 | F16 | BF16) => format!("select(0.0, 1.0, {x})"),
         (Bool, F64) => format!("select(0.0lf, 1.0lf, {x})"),
         (Bool, I32) => format!("select(0, 1, {x})"),
-        (Bool, U8) => format!("select(0u, 1u, {x})"),
+        (Bool, U8 | U32) => format!("select(0u, 1u, {x})"),
         (Bool, I64) => format!("vec2<u32>(select(0u, 1u, {x}), 0u)"),
-        (I32 | U8 | F64, F32) => format!("f32({x})"),
+        (I32 | U8 | U32 | F64, F32) => format!("f32({x})"),
         // Rounded once: integers of these sizes are f32 before they are 16 bits, but for the largest.
         (U8, F16 | BF16) => format!("f32({x})"),
-        (F32 | F16 | BF16 | I32 | U8, F64) => format!("f64({x})"),
+        (F32 | F16 | BF16 | I32 | U8 | U32, F64) => format!("f64({x})"),
         (F32 | F16 | BF16, I32) => format!("to_i32({x})"),
+        (F32 | F16 | BF16, U32) => format!("to_u32({x})"),
         (F32 | F16 | BF16, U8) => format!("to_u8({x})"),
         (F32 | F16 | BF16, Bool) => format!("f_nonzero({x})"),
         (F64, I32) => {
             wanted.add(Library::Double);
             format!("d_to_i32({x})")
         }
+        (F64, U32) => {
+            wanted.add(Library::Double);
+            format!("d_to_u32({x})")
+        }
         (F64, Bool) => format!("(!({x} == 0.0lf))"),
+        (I32, U32) => format!("bitcast<u32>({x})"),
         (I32, U8) => format!("(bitcast<u32>({x}) & 0xffu)"),
         (I32, Bool) => format!("({x} != 0)"),
-        (U8, Bool) => format!("({x} != 0u)"),
-        (U8, I32) => format!("bitcast<i32>({x})"),
+        (U8 | U32, Bool) => format!("({x} != 0u)"),
+        (U8, U32) => x.to_string(),
+        (U32, U8) => format!("({x} & 0xffu)"),
+        (U8 | U32, I32) => format!("bitcast<i32>({x})"),
         (I32, I64) => {
             wanted.add(Library::Wide);
             format!("i64_from({x})")
         }
-        (U8, I64) => format!("vec2<u32>({x}, 0u)"),
+        (U8 | U32, I64) => format!("vec2<u32>({x}, 0u)"),
         (I64, I32) => format!("bitcast<i32>(({x}).x)"),
+        (I64, U32) => format!("({x}).x"),
         (I64, U8) => format!("(({x}).x & 0xffu)"),
         (I64, Bool) => format!("((({x}).x | ({x}).y) != 0u)"),
         _ => return None,

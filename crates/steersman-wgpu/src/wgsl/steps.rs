@@ -100,6 +100,7 @@ fn translated(expr: &Expr, index: usize, step: &Step, wanted: &mut Wanted) -> Op
         Step::Index(DType::F32) => "f32(i)".into(),
         Step::Index(DType::F64) => "f64(i)".into(),
         Step::Index(DType::I32) => "bitcast<i32>(i)".into(),
+        Step::Index(DType::U32) => "i".into(),
         Step::Index(DType::I64) => "vec2<u32>(i, 0u)".into(),
         Step::Random { dist, dtype: DType::F32, key } => {
             wanted.add(Library::Random);
@@ -123,6 +124,7 @@ fn scalar(k: u16, d: DType, wanted: &mut Wanted) -> Option<String> {
     Some(match d {
         DType::F32 => format!("bitcast<f32>(p.k{k})"),
         DType::I32 => format!("bitcast<i32>(p.k{k})"),
+        DType::U32 => format!("p.k{k}"),
         DType::I64 => format!("vec2<u32>(p.k{k}, p.k{k}_high)"),
         DType::U8 => format!("p.k{k} & 0xffu"),
         DType::Bool => format!("(p.k{k} & 0xffu) != 0u"),

@@ -22,7 +22,7 @@ macro_rules! items {
         }
     )* };
 }
-items!(f32, f64, half::f16, half::bf16, i32, i64, u8, bool);
+items!(f32, f64, half::f16, half::bf16, i32, i64, u8, u32, bool);
 
 /// All of them added up; nothing if there are none, since a sum of no arrays has no shape.
 impl<'a> Sum<&'a Array> for Option<Array> {

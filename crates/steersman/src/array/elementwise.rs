@@ -142,7 +142,7 @@ impl Array {
             {
                 return Ok(self.clone());
             }
-            if dtype == DType::U8 && op == UnaryOp::Neg {
+            if matches!(dtype, DType::U8 | DType::U32) && op == UnaryOp::Neg {
                 return Ok(binary(BinaryOp::Sub, 0.into(), self.into()));
             }
             if !op.takes(dtype) {

@@ -35,7 +35,7 @@
 //! | functions of reals (`sqrt`, `exp`, `mean`, ...) on integers | an error; cast first |
 //! | `pow` of integers | to one whole number of at least 0, wrapping; with an array of exponents an error |
 //! | arithmetic, `max`, `min` of bools | an error; cast first. `sum` and `prod` take them |
-//! | sums and products of integers and bools | `i64`, of `u8` too |
+//! | sums and products of integers and bools | `i64`, of `u8` and `u32` too |
 //! | casts of floats to integers | cut towards zero, saturate, NaN gives 0; between integers they wrap |
 //! | NaN in `max`, `min`, `argmax`, `maximum`, `clamp`, ... | wins |
 //! | slices beyond an axis | cut to it, as in Python |
@@ -43,7 +43,7 @@
 //! | `+=` and its kin | the handle stands for a new array; other handles keep the old one |
 //! | text | as NumPy prints it |
 //! | at most | 8 axes, 2⁴⁶ bytes |
-//! | element types | `bool`, `u8`, `i32`, `i64`, `f16`, `bf16`, `f32`, `f64` |
+//! | element types | `bool`, `u8`, `u32`, `i32`, `i64`, `f16`, `bf16`, `f32`, `f64` |
 //! | not there | sorting, sets, cumulative sums, picking elements by arrays or masks, bits of integers, complex numbers |
 //!
 //! Names are Rust's where it has one: `ln` for `log`, `clamp` for `clip`, `neg`, `sub`, `mul`, `div`, `eq`, `lt`, ...;

@@ -25,7 +25,7 @@ macro_rules! leaves {
         }
     )* };
 }
-leaves!(f32, f64, half::f16, half::bf16, i32, i64, u8, bool);
+leaves!(f32, f64, half::f16, half::bf16, i32, i64, u8, u32, bool);
 
 impl<N: Nested, const K: usize> Nested for [N; K] {
     type Element = N::Element;

@@ -87,6 +87,7 @@ impl Number {
             DType::F16 => u64::from(half::f16::from_f32(rounded_to_odd(self.as_f64())).to_bits()),
             DType::BF16 => u64::from(half::bf16::from_f32(rounded_to_odd(self.as_f64())).to_bits()),
             DType::I32 => u64::from(i32::try_from(whole()?).ok()? as u32),
+            DType::U32 => u64::from(u32::try_from(whole()?).ok()?),
             DType::I64 => whole()? as u64,
             DType::U8 => u64::from(u8::try_from(whole()?).ok()?),
             DType::Bool => u64::from(self.as_f64() != 0.0),
@@ -104,6 +105,9 @@ mod tests {
         assert_eq!(Number::from(2.5).bits(DType::I32), None, "nothing is cut off silently");
         assert_eq!(Number::from(-1).bits(DType::I32), Some(u64::from(u32::MAX)));
         assert_eq!(Number::from(300).bits(DType::U8), None);
+        assert_eq!(Number::from(u32::MAX).bits(DType::U32), Some(u64::from(u32::MAX)));
+        assert_eq!(Number::from(-1).bits(DType::U32), None);
+        assert_eq!(Number::from(1i64 << 32).bits(DType::U32), None);
         assert_eq!(Number::from(1).bits(DType::F32), Some(u64::from(1.0f32.to_bits())));
         assert_eq!(Number::from(1i64 << 40).bits(DType::I32), None);
         assert_eq!(Number::from(true).bits(DType::Bool), Some(1));

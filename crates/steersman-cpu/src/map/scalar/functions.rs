@@ -188,5 +188,6 @@ macro_rules! integer {
 }
 integer!(i32, Neg: i32::wrapping_neg, Abs: i32::wrapping_abs, Sign: i32::signum, Relu: |x| x.max(0););
 integer!(i64, Neg: i64::wrapping_neg, Abs: i64::wrapping_abs, Sign: i64::signum, Relu: |x| x.max(0););
+integer!(u32, Abs: |x| x, Sign: |x| x.min(1), Relu: |x| x;);
 integer!(u8, Abs: |x| x, Sign: |x| x.min(1), Relu: |x| x, Not: |x| 1 - x;
     And: |a, b| a & b, Or: |a, b| a | b, Xor: |a, b| a ^ b);

@@ -175,8 +175,7 @@ impl Shader<'_> {
                 let _ = writeln!(text, "    let e{k} = p.o{k} + i;");
                 let lane = |l: usize, wanted: &mut Wanted| match self.word(k) {
                     Word::Four => {
-                        let t = if d == DType::F32 { "f32" } else { "i32" };
-                        format!("bitcast<{t}>({name}[e{k} >> 2u][{l}u])")
+                        format!("bitcast<{}>({name}[e{k} >> 2u][{l}u])", value_type(d))
                     }
                     word => loaded(d, word, &name, &format!("e{k} + {l}u"), wanted),
                 };

@@ -184,7 +184,7 @@ impl Method for MatMul {
     }
 
     fn numerics(&self, w: &Workload) -> NumericClass {
-        if w.dtype() == DType::I32 { NumericClass::Exact } else { NumericClass::Reassociated }
+        if w.dtype().is_integer() { NumericClass::Exact } else { NumericClass::Reassociated }
     }
 
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {

@@ -80,6 +80,7 @@ impl Shader<'_> {
         let zero = match self.dtype {
             DType::F64 => "0.0lf",
             DType::I32 => "0",
+            DType::U32 => "0u",
             _ => "0.0",
         };
         let at = |k: usize| {

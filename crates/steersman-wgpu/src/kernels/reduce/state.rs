@@ -46,7 +46,9 @@ pub(super) fn state(kind: ReduceOp, d: DType, wanted: &mut Wanted) -> Option<Sta
     }
     wanted.add(match d {
         DType::F64 => Library::Double,
-        DType::I32 | DType::U8 if matches!(kind, ReduceOp::Sum | ReduceOp::Prod) => Library::Wide,
+        DType::I32 | DType::U8 | DType::U32 if matches!(kind, ReduceOp::Sum | ReduceOp::Prod) => {
+            Library::Wide
+        }
         _ if kind == ReduceOp::Prod => Library::Exp,
         _ => Library::Bits,
     });
@@ -75,7 +77,7 @@ fn parts(kind: ReduceOp, d: DType) -> Parts {
                 DType::Bool => "x",
                 DType::F64 => "!(x == 0.0lf)",
                 DType::I32 => "x != 0",
-                DType::U8 => "x != 0u",
+                DType::U8 | DType::U32 => "x != 0u",
                 _ => "f_nonzero(x)",
             };
             Parts {
@@ -87,7 +89,7 @@ fn parts(kind: ReduceOp, d: DType) -> Parts {
                 result: "bool",
             }
         }
-        (Sum | Prod, DType::I32 | DType::U8) => {
+        (Sum | Prod, DType::I32 | DType::U8 | DType::U32) => {
             let wide = if d == DType::I32 { "i64_from(x)" } else { "vec2<u32>(x, 0u)" };
             let (identity, merge) = match kind {
                 Sum => (
@@ -116,9 +118,9 @@ fn parts(kind: ReduceOp, d: DType) -> Parts {
             finish: text("    return s.v;"),
             result: "i32",
         },
-        (Min | Max, DType::U8) => Parts {
+        (Min | Max, DType::U8 | DType::U32) => Parts {
             fields: ONE_WORD,
-            identity: if kind == Min { "255u" } else { "0u" },
+            identity: if kind == Min { "0xffffffffu" } else { "0u" },
             lift: text("    return S(x);"),
             merge: if kind == Min { "    return S(min(a.v, b.v));" } else { "    return S(max(a.v, b.v));" },
             finish: text("    return s.v;"),
@@ -166,6 +168,9 @@ fn parts(kind: ReduceOp, d: DType) -> Parts {
                 (DType::I32, _) => "x",
                 (DType::U8, ArgMin) => "-bitcast<i32>(x)",
                 (DType::U8, _) => "bitcast<i32>(x)",
+                // Its order as that of signed numbers: the highest bit turned over, and all of them to look for the least.
+                (DType::U32, ArgMin) => "bitcast<i32>(x ^ 0x7fffffffu)",
+                (DType::U32, _) => "bitcast<i32>(x ^ 0x80000000u)",
                 (_, ArgMin) => "select(-order(x), 0x7fffffff, is_nan(x))",
                 _ => "select(order(x), 0x7fffffff, is_nan(x))",
             };

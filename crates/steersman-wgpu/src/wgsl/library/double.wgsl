@@ -16,3 +16,8 @@ fn d_to_i32(x: f64) -> i32 {
     if (x <= -2147483648.0lf) { return -2147483647 - 1; }
     return i32(x);
 }
+fn d_to_u32(x: f64) -> u32 {
+    if (!(x > 0.0lf)) { return 0u; }
+    if (x >= 4294967295.0lf) { return 0xffffffffu; }
+    return u32(x);
+}

@@ -16,6 +16,11 @@ fn to_i32(x: f32) -> i32 {
     if (x < -2147483648.0) { return -2147483647 - 1; }
     return i32(x);
 }
+fn to_u32(x: f32) -> u32 {
+    if (is_nan(x) || x <= 0.0) { return 0u; }
+    if (x >= 4294967296.0) { return 0xffffffffu; }
+    return u32(x);
+}
 fn to_u8(x: f32) -> u32 {
     if (is_nan(x)) { return 0u; }
     return u32(clamp(x, 0.0, 255.0));
