@@ -125,7 +125,7 @@ proptest! {
         dims in shape(),
         k in prop_oneof![1 => Just(0usize), 9 => 1..70usize],
         dtype in prop::sample::select(vec![
-            DType::F32, DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64,
+            DType::F32, DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::U32, DType::I64,
         ]),
         both in any::<bool>(),
         lies in prop::collection::vec(lie(), 5),

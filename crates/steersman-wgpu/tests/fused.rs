@@ -23,7 +23,7 @@ static KERNELS: Kernels = LazyLock::new(|| hosted::with_reference(fused::kernels
 static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
     kernels: &KERNELS,
     exact: Menu {
-        types: &[DType::F32, DType::I32, DType::U8, DType::Bool, DType::F16],
+        types: &[DType::F32, DType::I32, DType::U32, DType::U8, DType::Bool, DType::F16],
         takes: exact,
         normal: false,
     },
@@ -34,7 +34,7 @@ static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
     long: 300,
     large: [300, 101],
     reduction_cases: 10,
-    reduced: &[DType::F32, DType::F32, DType::I32, DType::Bool, DType::F16],
+    reduced: &[DType::F32, DType::F32, DType::I32, DType::U32, DType::Bool, DType::F16],
     wild: false,
     takes_every_reduction: false,
     long_types: &[DType::F32],

@@ -17,7 +17,7 @@ static KERNELS: Kernels = LazyLock::new(|| hosted::with_reference(Vec::new(), 64
 static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
     kernels: &KERNELS,
     least: |_| 3,
-    types: &[DType::F32, DType::F32, DType::I32, DType::F16],
+    types: &[DType::F32, DType::F32, DType::I32, DType::U32, DType::F16],
     any_output: true,
     most: 40,
     cases: 60,

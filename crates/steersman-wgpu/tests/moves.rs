@@ -17,7 +17,7 @@ static KERNELS: Kernels = LazyLock::new(|| hosted::with_reference(Vec::new(), 64
 static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
     kernels: &KERNELS,
     large: &["transpose f32 1024x512", "transpose u8 600x1001", "copy f32 700001"],
-    types: &[DType::F32, DType::F64, DType::F16, DType::Bool],
+    types: &[DType::F32, DType::F64, DType::F16, DType::U32, DType::Bool],
     cases: 80,
 };
 

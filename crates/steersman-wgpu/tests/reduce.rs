@@ -32,7 +32,7 @@ static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
     long_one_in: 23,
     rows: &[3, 16],
     row_counts: &[103],
-    row_types: &[DType::F32],
+    row_types: &[DType::F32, DType::U32],
     special_types: &[DType::F32],
     special_shapes: &["40", "5000"],
     special_places: &[[17, 39]],

@@ -33,11 +33,12 @@ pub fn value(dtype: DType, bits: u64) -> f64 {
         DType::BF16 => half::bf16::from_bits(bits as u16).into(),
         DType::I64 => bits as i64 as f64,
         DType::I32 => (bits as u32 as i32).into(),
-        DType::U8 | DType::Bool => bits as f64,
+        DType::U8 | DType::U32 | DType::Bool => bits as f64,
     }
 }
 
-/// The bits of a number in a type; integers are eight times as large.
+/// The bits of a number in a type; integers are eight times as large, and negative ones wrap in `u32`: what compares it as
+/// signed is found out.
 pub fn encode(dtype: DType, x: f64) -> u64 {
     match dtype {
         DType::F32 => (x as f32).to_bits().into(),
@@ -45,6 +46,7 @@ pub fn encode(dtype: DType, x: f64) -> u64 {
         DType::F16 => half::f16::from_f32(rounded_to_odd(x)).to_bits().into(),
         DType::BF16 => half::bf16::from_f32(rounded_to_odd(x)).to_bits().into(),
         DType::I32 => u64::from((x * 8.0) as i32 as u32),
+        DType::U32 => u64::from((x * 8.0) as i64 as u32),
         DType::I64 => (x * 8.0) as i64 as u64,
         DType::U8 => (x * 8.0).abs() as u8 as u64,
         DType::Bool => u64::from(x > 0.0),

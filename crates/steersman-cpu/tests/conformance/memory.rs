@@ -76,7 +76,7 @@ impl Random {
             DType::F16 => half::f16::from_f32(rounded_to_odd(self.real())).to_bits().into(),
             DType::BF16 => half::bf16::from_f32(rounded_to_odd(self.real())).to_bits().into(),
             DType::I64 => self.integer(64),
-            DType::I32 => u64::from(self.integer(32) as u32),
+            DType::I32 | DType::U32 => u64::from(self.integer(32) as u32),
             DType::U8 => u64::from(self.integer(8) as u8),
             DType::Bool => self.next() >> 63,
         }

@@ -1,5 +1,6 @@
 //! What only the CPU promises of groups: the bits of its own single steps, and of its own generator.
 
+use crate::UNDER_TEST;
 use crate::bodies::groups::long_chain;
 use crate::bodies::steps::{
     Menu, contiguous, expression, inputs, kernels, run, scalars, step_by_step, straight, workload,
@@ -24,7 +25,10 @@ proptest! {
         lies in prop::collection::vec(lie(), 5),
     ) {
         let mut random = Random::new(seed);
-        let w = workload(expression(&mut random, &ANYTHING, 14), &dims, &lies);
+        // Element-wise kernels have the library's functions do so few elements, whose last bits are others.
+        let few = dims.iter().product::<usize>() <= 12;
+        let menu = if few { &UNDER_TEST.exact } else { &ANYTHING };
+        let w = workload(expression(&mut random, menu, 14), &dims, &lies);
         let data = inputs(&w, &mut random);
         let scalars = scalars(&mut random, w.expr().expect("a fused group"));
         agree(&w, &data, &scalars).map_err(TestCaseError::fail)?;

@@ -32,7 +32,7 @@ static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
     reduced: &DType::ALL,
     wild: true,
     takes_every_reduction: true,
-    long_types: &[DType::F32, DType::F64, DType::F16, DType::I32, DType::U8, DType::Bool],
+    long_types: &[DType::F32, DType::F64, DType::F16, DType::I32, DType::U32, DType::U8, DType::Bool],
     // Few columns, many columns (more than one block), rows longer than a tile, few long rows.
     long_shapes: &[
         (&[5000, 3], &[0]),

@@ -23,7 +23,7 @@ static UNDER_TEST: bodies::UnderTest = bodies::UnderTest {
     kernels: &KERNELS,
     // Several ways for floats, two for what is narrow or whole.
     least: |d| if matches!(d, DType::F32 | DType::F64) { 4 } else { 2 },
-    types: &[DType::F32, DType::F32, DType::F64, DType::I32, DType::I64, DType::F16, DType::BF16],
+    types: &[DType::F32, DType::F32, DType::F64, DType::I32, DType::U32, DType::I64, DType::F16, DType::BF16],
     any_output: false,
     most: 70,
     cases: 200,

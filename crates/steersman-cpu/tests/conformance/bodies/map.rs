@@ -123,6 +123,7 @@ fn large_operands_agree_in_every_way_to_cut_the_work() {
         ("mul", DType::F16),
         ("tanh", DType::BF16),
         ("where", DType::I32),
+        ("max", DType::U32),
         ("clamp", DType::U8),
     ] {
         let op = Op::from_name(name).expect("an op");
@@ -137,6 +138,7 @@ fn large_operands_agree_in_every_way_to_cut_the_work() {
         "lt f32 70001 1",
         "add f16 70001 70001",
         "mul i32 300x300 300",
+        "div u32 300x300 300",
     ] {
         outcome(&text.parse().expect("a workload"), 9).unwrap_or_else(|e| panic!("{e}"));
     }

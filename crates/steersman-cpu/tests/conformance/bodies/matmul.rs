@@ -24,18 +24,24 @@ fn numbers(o: &Operand, random: &mut Random) -> Memory {
     Memory::filled(o, || encode(o.dtype, (random.next() >> 40) as f64 / f64::from(1 << 23) - 1.0))
 }
 
-/// Each result and the magnitude of its terms, from the definition.
+/// What whole numbers of 32 bits wrap around.
+const AROUND: f64 = 4_294_967_296.0;
+
+/// Each result and the magnitude of its terms, from the definition. Elements of `u32` are taken for what they are as signed
+/// numbers: sums of those are exact, and congruent to theirs.
 fn expected(w: &Workload, data: &[Memory]) -> Vec<(f64, f64)> {
     let (batch, m, k, n) = w.matmul_dims().expect("a product");
-    let all =
-        |i: usize| -> Vec<f64> { data[i].elements(&w.inputs()[i]).map(|b| value(w.dtype(), b)).collect() };
+    let wraps = w.dtype() == DType::U32;
+    let read = if wraps { DType::I32 } else { w.dtype() };
+    let all = |i: usize| -> Vec<f64> { data[i].elements(&w.inputs()[i]).map(|b| value(read, b)).collect() };
     let (a, b) = (all(0), all(1));
     let mut out = Vec::with_capacity(batch * m * n);
     for z in 0..batch {
         for i in 0..m {
             for j in 0..n {
                 let terms = (0..k).map(|p| a[(z * m + i) * k + p] * b[(z * k + p) * n + j]);
-                out.push(terms.fold((0.0, 0.0), |(s, t), x| (s + x, t + x.abs())));
+                let (sum, size) = terms.fold((0.0, 0.0), |(s, t): (f64, f64), x| (s + x, t + x.abs()));
+                out.push((if wraps { sum.rem_euclid(AROUND) } else { sum }, size));
             }
         }
     }
@@ -51,7 +57,7 @@ fn check(w: &Workload, data: &[Memory]) -> Result<usize, String> {
         DType::F64 => (f64::EPSILON, f64::EPSILON),
         DType::F16 => (f64::from(f32::EPSILON), 1e-3),
         DType::BF16 => (f64::from(f32::EPSILON), 8e-3),
-        DType::I32 | DType::I64 => (0.0, 0.0),
+        DType::I32 | DType::U32 | DType::I64 => (0.0, 0.0),
         _ => (f64::from(f32::EPSILON), f64::from(f32::EPSILON)),
     };
     let mut compared = 0;
@@ -102,6 +108,8 @@ fn shapes_of_every_kind_agree() {
         "matmul f32 6x17x9 6x9x12",
         "matmul f32 3x1x5x7 4x7x8",
         "matmul i32 33x20 20x31",
+        "matmul u32 33x20 20x31",
+        "matmul u32 9x300 300",
         "matmul f16 33x20 20x31",
         "matmul bf16 17x40 40x9",
         "matmul f64 33x20 20x31",

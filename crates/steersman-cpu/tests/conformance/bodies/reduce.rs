@@ -139,6 +139,9 @@ fn long_results_are_shared_and_joined() {
         "norm f32 3x9000 axis=1",
         "sum i32 70000",
         "prod i32 9000",
+        "sum u32 70000",
+        "argmin u32 70000",
+        "max u32 5x6000 axis=1",
         "all bool 70000",
         "mean f16 20000",
         "argmax i32 5x6000 axis=1",
@@ -226,6 +229,13 @@ fn everybody_knows_the_answers() {
         ("var f32 4", 7.25),
         ("std f32 4", f64::from(7.25f32.sqrt())),
         ("sum i32 4", 16.0),
+        // The last of them, 32 below 0, wraps.
+        ("sum u32 4", 4_294_967_312.0),
+        ("prod u32 4", 13_194_139_435_008.0),
+        ("min u32 4", 8.0),
+        ("max u32 4", 4_294_967_264.0),
+        ("argmin u32 4", 0.0),
+        ("argmax u32 4", 3.0),
     ] {
         let w = workload(text);
         let data = repeated(&w, &[1.0, 2.0, 3.0, -4.0]);

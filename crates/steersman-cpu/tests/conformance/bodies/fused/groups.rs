@@ -222,6 +222,10 @@ fn a_chain_of_ten_has_two_results() {
     }
 }
 
+/// Numbers about the ends of what `i32` and `u32` hold.
+const BEYOND_I32: [f64; 8] =
+    [3e9, 2_147_483_648.0, 4_294_967_040.0, 4_294_967_295.0, 4_294_967_296.0, -0.75, -3e9, f64::NAN];
+
 #[test]
 fn casts_are_those_of_the_reference() {
     for (from, to) in DType::ALL.into_iter().flat_map(|from| DType::ALL.map(|to| (from, to))) {
@@ -231,6 +235,11 @@ fn casts_are_those_of_the_reference() {
         let w = workload(b.finish().expect("an expression"), &[301], &straight());
         let data = inputs(&w, &mut Random::new(2));
         check(&w, &data, &[], 2e-6).unwrap_or_else(|e| panic!("{from} to {to}: {e}"));
+        if from.is_float() {
+            let mut beyond = BEYOND_I32.into_iter().cycle();
+            let data = Memory::filled(&w.inputs()[0], || encode(from, beyond.next().expect("a cycle")));
+            check(&w, &[data], &[], 2e-6).unwrap_or_else(|e| panic!("{from} to {to}: {e}"));
+        }
     }
 }
 
