@@ -47,10 +47,13 @@ impl Series {
     }
 
     /// Median of the even (`0`) or odd (`1`) samples: to pick on one half and judge on the other. With fewer
-    /// than two clean samples the disturbed ones answer: a caller would have had those times too.
+    /// than two clean samples the disturbed ones answer too: a caller would have had those times. A single sample of
+    /// either kind is in both halves.
     pub fn half(&self, half: usize) -> Option<f64> {
-        let samples = if self.samples.len() < 2 { &self.disturbed } else { &self.samples };
-        median(samples.iter().copied().skip(half).step_by(2))
+        let disturbed = if self.samples.len() < 2 { &self.disturbed[..] } else { &[] };
+        let all: Vec<f64> = disturbed.iter().chain(&self.samples).copied().collect();
+        let first = if all.len() > 1 { half } else { 0 };
+        median(all.into_iter().skip(first).step_by(2))
     }
 
     /// What an undisturbed run takes: the lower middle of the samples. Disturbances only ever add, and with a
@@ -96,5 +99,23 @@ mod tests {
         assert_eq!(s.half(0), Some(1.0));
         assert_eq!(s.half(1), Some(11.0));
         assert_eq!(s.best(), Some(1.0));
+    }
+
+    #[test]
+    fn a_sample_of_each_kind_is_enough_to_judge_by() {
+        let halves = |samples: &[f64], disturbed: &[f64]| {
+            let variant = Variant { kernel: 0, params: Params::SERIAL };
+            let (samples, disturbed) = (samples.to_vec(), disturbed.to_vec());
+            let s = Series { samples, disturbed, ..Series::new(variant) };
+            [0, 1].map(|half| s.half(half))
+        };
+        assert_eq!(halves(&[], &[]), [None, None]);
+        assert_eq!(halves(&[2.0], &[]), [Some(2.0); 2]);
+        assert_eq!(halves(&[2.0], &[3.0]), [Some(3.0), Some(2.0)]);
+        assert_eq!(
+            halves(&[2.0, 4.0], &[30.0]),
+            [Some(2.0), Some(4.0)],
+            "clean ones alone, where there are two"
+        );
     }
 }
