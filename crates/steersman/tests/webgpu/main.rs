@@ -23,9 +23,13 @@ mod graphs;
 mod joined;
 #[path = "../arrays/limits.rs"]
 mod limits;
+#[path = "../arrays/numpy.rs"]
+mod numpy;
 mod programs;
 #[path = "../arrays/promotion.rs"]
 mod promotion;
+#[path = "../arrays/rust.rs"]
+mod rust;
 mod searching;
 #[path = "../arrays/shapes.rs"]
 mod shapes;
