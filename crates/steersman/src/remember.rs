@@ -38,13 +38,16 @@ fn name_of<T: PartialEq>(table: &[(T, &'static str)], value: T) -> &'static str 
 }
 
 /// Puts what wisdom holds of a device into the engine. Returns whether a finished calibration was there.
-pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &Snapshot) -> bool {
+pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &mut Snapshot) -> bool {
     let machine = snapshot.machine.as_ref().and_then(|m| serde_json::from_str::<Machine>(m).ok());
     if let Some(machine) = machine {
         restore_winners(engine, device, &machine);
         engine.set_machine(device, machine);
     }
-    engine.recall(snapshot.cells.iter().filter_map(|cell| Some((cell.kernel.as_str(), remembered(cell)?))));
+    let cells = std::mem::take(&mut snapshot.cells);
+    engine.recall(
+        cells.into_iter().filter_map(|mut cell| Some((std::mem::take(&mut cell.kernel), remembered(cell)?))),
+    );
     let wire = snapshot.meta.get(&wire_key(fingerprint));
     if let Some(wire) = wire.and_then(|w| serde_json::from_str(w).ok()) {
         engine.set_wire(device, wire);
@@ -115,7 +118,7 @@ fn op_text(key: &CellKey) -> String {
     }
 }
 
-fn remembered(cell: &Cell) -> Option<Remembered> {
+fn remembered(cell: Cell) -> Option<Remembered> {
     let (class, op) = cell.op.split_once('/')?;
     Some(Remembered {
         revision: cell.revision,
@@ -124,7 +127,7 @@ fn remembered(cell: &Cell) -> Option<Remembered> {
         class: by_name(&CLASSES, class)?,
         dtype: cell.dtype.parse().ok()?,
         layout: by_name(&LAYOUTS, &cell.layout)?,
-        knowledge: Knowledge::from_bytes(&cell.payload)?,
+        knowledge: Knowledge::from_bytes(cell.payload)?,
     })
 }
 
@@ -153,8 +156,8 @@ pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: 
                 op: op_text(&key),
                 dtype: key.dtype.name().into(),
                 layout: name_of(&LAYOUTS, key.layout).into(),
-                samples: known.stats.samples,
-                payload: known.to_bytes(),
+                samples: known.samples(),
+                payload: known.into_bytes(),
                 updated: 0.0,
             });
         }

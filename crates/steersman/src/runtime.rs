@@ -104,8 +104,8 @@ impl Runtime {
             let _ = engine.register(kernel);
         }
         let (wisdom, notices) = remember::open(knobs.wisdom_path().as_deref(), knobs.frozen);
-        let snapshot = wisdom.load(fingerprint);
-        let calibrated = remember::restore(&engine, cpu_id, fingerprint, &snapshot);
+        let mut snapshot = wisdom.load(fingerprint);
+        let calibrated = remember::restore(&engine, cpu_id, fingerprint, &mut snapshot);
         if let Some(known) = engine.devices().get(cpu_id.0 as usize) {
             cpu.calm.expect(known.machine.rest);
             engine.set_tick(cpu_id, cpu.tick(Duration::ZERO));

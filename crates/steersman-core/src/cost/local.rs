@@ -112,7 +112,12 @@ impl Local {
 
     /// From [`Local::to_bytes`]; `None` if they are not that.
     pub fn from_bytes(bytes: &[u8]) -> Option<Local> {
-        bytes.len().is_multiple_of(ROW).then(|| Local { asleep: bytes.to_vec(), grids: OnceLock::new() })
+        Local::is_written(bytes).then(|| Local { asleep: bytes.to_vec(), grids: OnceLock::new() })
+    }
+
+    /// Whether these can be what [`Local::to_bytes`] gave.
+    pub(super) fn is_written(bytes: &[u8]) -> bool {
+        bytes.len().is_multiple_of(ROW)
     }
 }
 

@@ -4,6 +4,7 @@
 //! Structure first, then detail: a calibration's samples settle the regressions ([`Model::refit`]); from then
 //! on a regression stays, and every sample refines the local corrections around it.
 
+mod cells;
 mod settle;
 
 use super::estimate::{Estimate, Evidence, Source};
@@ -17,6 +18,7 @@ use super::terms::Terms;
 use crate::op::OpClass;
 use crate::units::Seconds;
 use crate::workload::Workload;
+use cells::Cells;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::sync::OnceLock;
@@ -34,6 +36,15 @@ struct Cell {
 }
 
 impl Cell {
+    fn of(knowledge: &Knowledge) -> Cell {
+        let (stats, local, settled) = knowledge.read();
+        Cell { stats, fit: OnceLock::new(), settled, drafted: false, local }
+    }
+
+    fn knowledge(&self) -> Knowledge {
+        Knowledge::of(&self.stats, &self.local, self.settled)
+    }
+
     fn corrects(&self) -> bool {
         self.settled || self.drafted
     }
@@ -100,7 +111,7 @@ fn central(spread: f64) -> f64 {
 /// Everything learned about costs.
 #[derive(Default)]
 pub struct Model {
-    cells: HashMap<CellKey, Cell, BuildHasherDefault<Mix>>,
+    cells: Cells,
     history: HashMap<(u64, Variant), (u64, History), BuildHasherDefault<Mix>>,
     /// Workloads with a history: one look for all candidates of a workload that has none.
     seen: HashSet<u64, BuildHasherDefault<Mix>>,
@@ -303,7 +314,7 @@ impl Model {
             }
             return;
         }
-        let cell = self.cells.entry(key).or_default();
+        let cell = self.cells.get_or_new(key);
         if key.class == OpClass::Custom {
             cell.stats.rebase(terms, seconds);
         }
@@ -329,8 +340,7 @@ impl Model {
 
     /// Puts remembered knowledge in: replaces what is there, if anything is.
     pub fn restore(&mut self, key: CellKey, knowledge: Knowledge) {
-        let Knowledge { stats, local, settled } = knowledge;
-        self.cells.insert(key, Cell { stats, fit: OnceLock::new(), settled, drafted: false, local });
+        self.cells.put_back(key, knowledge);
     }
 
     /// Puts remembered history of one exact workload in.
@@ -342,9 +352,7 @@ impl Model {
 
     /// Everything known, cell by cell, to be written down.
     pub fn cells(&self) -> impl Iterator<Item = (CellKey, Knowledge)> {
-        let copy =
-            |c: &Cell| Knowledge { stats: c.stats.clone(), local: c.local.clone(), settled: c.settled };
-        self.cells.iter().map(move |(k, c)| (*k, copy(c)))
+        self.cells.write_down()
     }
 
     /// Samples behind one cell, settled or not.

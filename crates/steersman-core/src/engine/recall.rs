@@ -106,14 +106,14 @@ impl Engine {
     }
 
     /// Puts remembered cells back, each with its kernel's name. Those of kernels that are not registered wait.
-    pub fn recall<'a>(&self, cells: impl IntoIterator<Item = (&'a str, Remembered)>) {
+    pub fn recall(&self, cells: impl IntoIterator<Item = (String, Remembered)>) {
         let kernels: HashMap<&str, u16> = self.registry.iter().map(|(i, k)| (k.name(), i)).collect();
         let mut absent = lock(&self.absent);
         self.with_model_mut(|model| {
             for (name, cell) in cells {
-                match kernels.get(name).and_then(|&i| Some((i, self.registry.get(i)?))) {
+                match kernels.get(name.as_str()).and_then(|&i| Some((i, self.registry.get(i)?))) {
                     Some((index, kernel)) => restore(model, index, &**kernel, cell),
-                    None => absent.entry(name.into()).or_default().push(cell),
+                    None => absent.entry(name).or_default().push(cell),
                 }
             }
         });

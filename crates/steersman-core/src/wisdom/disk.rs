@@ -58,6 +58,10 @@ fn ends_within_a_page(path: &Path, conn: &Connection) -> bool {
 /// a third of a start: 4.9 ms, and 3.1 with this.
 const PAGE: u32 = 32 << 10;
 
+/// What SQLite keeps of it. A start goes through all of it once: with SQLite's own 2 MB each page was fresh memory (2.8 ms of
+/// a process's start, 2.1 with this).
+const CACHE_KIB: i64 = 256;
+
 impl Disk {
     /// Opens or makes the file; if it cannot be written, opens it for reading.
     pub(super) fn open(path: &Path) -> Result<Disk, Trouble> {
@@ -99,6 +103,7 @@ impl Disk {
     fn open_as(path: &Path, flags: OpenFlags) -> Result<Disk, Trouble> {
         let mut conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         conn.busy_timeout(OPEN_PATIENCE)?;
+        conn.pragma_update(None, "cache_size", -CACHE_KIB)?;
         let writable = !conn.is_readonly("main")?;
         // In one transaction: another process may make the tables between two looks, and ours would then
         // pass for another program's.

@@ -28,7 +28,7 @@ impl Model {
     /// Turns what the regressions leave unexplained so far into local corrections, and settles none of them: within a
     /// calibration, so that it knows where nothing was measured yet.
     pub fn draft(&mut self) {
-        for cell in self.cells.values_mut().filter(|c| c.can_settle()) {
+        for cell in self.cells.all_mut().filter(|c| c.can_settle()) {
             cell.local = Local::default();
             cell.drafted = true;
         }
@@ -38,7 +38,7 @@ impl Model {
     /// Settles every regression with samples enough, and turns what they leave unexplained into local
     /// corrections: at the end of a calibration.
     pub fn refit(&mut self) {
-        for cell in self.cells.values_mut().filter(|c| !c.settled) {
+        for cell in self.cells.all_mut().filter(|c| !c.settled) {
             cell.fit = OnceLock::new();
             cell.settled = cell.can_settle();
             cell.drafted = false;
@@ -61,6 +61,6 @@ impl Model {
             }
         }
         self.samples = samples;
-        self.cells.values_mut().filter(|c| c.corrects()).for_each(|c| c.local.settle());
+        self.cells.all_mut().filter(|c| c.corrects()).for_each(|c| c.local.settle());
     }
 }
