@@ -244,7 +244,9 @@ impl Model {
         }
         let subject = Subject::of(w, hash);
         let (key, at) = (subject.cell(variant), subject.by(terms.way()));
-        self.add(key.pool(), &at, terms, seconds, weight);
+        if !w.op().stops_early() {
+            self.add(key.pool(), &at, terms, seconds, weight);
+        }
         self.add(key, &at, terms, seconds, weight);
         if weight >= 1.0 {
             self.clock += 1;

@@ -154,6 +154,11 @@ impl Op {
         }
     }
 
+    /// Whether it may read no more than the first elements: how long it takes then depends on what they are.
+    pub fn stops_early(self) -> bool {
+        matches!(self, Op::Reduce { kind: ReduceOp::Any | ReduceOp::All, .. })
+    }
+
     /// Every name of the text form, for error messages and completion.
     pub fn names() -> Vec<&'static str> {
         UnaryOp::ALL
