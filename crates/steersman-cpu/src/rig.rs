@@ -337,3 +337,34 @@ fn push(page: &mut Vec<u8>, dtype: DType, x: f64) {
         DType::Bool => page.push(u8::from(x > 0.5)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryPool;
+
+    #[test]
+    fn only_the_last_element_tells_any_and_all_what_they_ask() {
+        let pool = MemoryPool::new(1 << 20);
+        for dtype in DType::ALL {
+            for elements in [1usize, 3, 5000] {
+                let size = dtype.size();
+                let truths = |kind: ReduceOp| -> Vec<bool> {
+                    let mut block = pool.take(elements * size).expect("a block");
+                    let numbers = Numbers::of(Op::Reduce { kind, axes: steersman_core::Axes::NONE });
+                    fill(&mut block, (elements - 1) * size, dtype, 1, numbers);
+                    // SAFETY: all of it was just written.
+                    (0..elements).map(|i| read(block.as_ptr(), dtype, i) != 0.0).collect()
+                };
+                let but_for_the_last = |rest: bool| -> Vec<bool> {
+                    (0..elements).map(|i| rest != (i + 1 == elements)).collect()
+                };
+                assert_eq!(truths(ReduceOp::Any), but_for_the_last(false), "any {dtype} {elements}");
+                assert_eq!(truths(ReduceOp::All), but_for_the_last(true), "all {dtype} {elements}");
+                if dtype != DType::Bool {
+                    assert!(truths(ReduceOp::Prod).iter().all(|t| *t), "prod {dtype} {elements}");
+                }
+            }
+        }
+    }
+}

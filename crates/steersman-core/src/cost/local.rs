@@ -61,12 +61,12 @@ impl Local {
         }
     }
 
-    /// The correction here, given what is believed without samples: a mean, and the variance of the regression.
+    /// The correction here, given the variance of the regression.
     #[inline(always)]
-    pub fn at(&self, at: &Corners, prior: f64, variance: f64) -> Correction {
+    pub fn at(&self, at: &Corners, variance: f64) -> Correction {
         let said = self.grids().0[FINEST].at(&at.near);
         Correction {
-            mean: f64::from(said.mean) + f64::from(said.open) * prior,
+            mean: f64::from(said.mean),
             variance: f64::from(said.variance) + f64::from(said.doubt) * variance,
         }
     }
@@ -78,7 +78,7 @@ impl Local {
     }
 
     fn said_without(&self, level: usize, point: &Coordinates, gone: &Gone) -> Said {
-        let mut all = Said { mean: 0.0, open: 0.0, variance: 0.0, doubt: 0.0 };
+        let mut all = Said { mean: 0.0, variance: 0.0, doubt: 0.0 };
         for (place, share) in corners(point, STEPS[level]) {
             let grid = &self.grids().0[level];
             let said = grid.index(place).map_or(UNSEEN, |i| {
@@ -91,7 +91,6 @@ impl Local {
                 node.says()
             });
             all.mean += share as f32 * said.mean;
-            all.open += share as f32 * said.open;
         }
         all
     }
@@ -210,9 +209,9 @@ mod tests {
             let x = f64::from(i) * 0.3;
             local.add(&around([x, 0.0, 0.0]), if (4.0..8.0).contains(&x) { 0.5 } else { 0.0 }, 1.0);
         }
-        assert!((local.at(&around([6.0, 0.0, 0.0]), 0.0, 0.04).mean - 0.5).abs() < 0.1);
-        assert!(local.at(&around([1.0, 0.0, 0.0]), 0.0, 0.04).mean.abs() < 0.05);
-        let far = local.at(&around([6.0, 9.0, 0.0]), 0.0, 0.04);
+        assert!((local.at(&around([6.0, 0.0, 0.0]), 0.04).mean - 0.5).abs() < 0.1);
+        assert!(local.at(&around([1.0, 0.0, 0.0]), 0.04).mean.abs() < 0.05);
+        let far = local.at(&around([6.0, 9.0, 0.0]), 0.04);
         assert_eq!(far.mean, 0.0);
         assert!((0.04..=0.07).contains(&far.variance), "{}", far.variance);
     }
@@ -230,14 +229,14 @@ mod tests {
             (0..8).for_each(|_| local.add(&around(p), 1.0, 1.0));
         }
         let between = around([5.0, 5.0, 0.0]);
-        assert_eq!(local.at(&between, 0.0, 0.04).mean, 0.0, "not yet told");
+        assert_eq!(local.at(&between, 0.04).mean, 0.0, "not yet told");
         local.settle();
-        let there = local.at(&between, 0.0, 0.04);
+        let there = local.at(&between, 0.04);
         assert!(there.mean > 0.7, "{there:?}");
         // Opposite residuals say nothing of what lies between but that it is uncertain.
         (0..8).for_each(|_| local.add(&around([8.0, 8.0, 0.0]), -3.0, 1.0));
         local.settle();
-        let torn = local.at(&between, 0.0, 0.04);
+        let torn = local.at(&between, 0.04);
         assert!(torn.mean.abs() < 0.7 && torn.variance > 5.0 * there.variance, "{torn:?} after {there:?}");
     }
 
@@ -249,7 +248,7 @@ mod tests {
             (0..20).for_each(|_| local.add(&around(*p), 0.1 * (i + 1) as f64, 1.0));
         }
         for (i, p) in points.iter().enumerate() {
-            let mean = local.at(&around(*p), 0.0, 0.01).mean;
+            let mean = local.at(&around(*p), 0.01).mean;
             assert!((mean - 0.1 * (i + 1) as f64).abs() < 0.04 * (i + 1) as f64, "{p:?}: {mean}");
         }
         // As far apart as logs of sizes can be: no memory is taken for what lies between.
@@ -265,7 +264,7 @@ mod tests {
         assert_eq!(here.by(2).near, Corners::around(&here.by(2).point).near);
         (0..30).for_each(|_| local.add(&here, -0.8, 1.0));
         local.settle();
-        let at = |local: &Local, way| local.at(&here.by(way), 0.0, 0.04).mean;
+        let at = |local: &Local, way| local.at(&here.by(way), 0.04).mean;
         assert!(at(&local, 0) < -0.7, "{}", at(&local, 0));
         assert!(
             at(&local, 1).abs() < 0.45 && at(&local, 2).abs() < 0.01,
@@ -285,7 +284,7 @@ mod tests {
         local.settle();
         let back = Local::from_bytes(&local.to_bytes()).unwrap();
         let (a, b) =
-            (local.at(&around([1.0, 2.0, 3.0]), 0.0, 1.0), back.at(&around([1.0, 2.0, 3.0]), 0.0, 1.0));
+            (local.at(&around([1.0, 2.0, 3.0]), 1.0), back.at(&around([1.0, 2.0, 3.0]), 1.0));
         assert!((a.mean - b.mean).abs() < 1e-6 && (a.variance - b.variance).abs() < 1e-6);
         assert_eq!(Local::from_bytes(&[1, 2, 3]), None);
     }

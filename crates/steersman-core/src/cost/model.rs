@@ -142,10 +142,9 @@ impl Model {
         {
             return None;
         }
-        // An op with few samples of its own leans on what its kernel's other ops have shown here, if there are any.
+        // An op with no samples of its own is foretold by what its kernel's other ops have shown, if there are any.
         let alone = matches!(key.class, OpClass::MatMul | OpClass::Conv);
-        let leans = own.is_none_or(|(_, c)| c.corrects() && c.stats.samples < 64 && !alone);
-        let pool = if leans { self.fit(&key.pool()) } else { None };
+        let pool = if own.is_none() { self.fit(&key.pool()) } else { None };
         let (p, cell, source) = match (own, pool) {
             (Some((fitted, cell)), _) => (fitted.fit.predict(terms), Some((fitted, cell)), Source::Model),
             (None, Some((fitted, cell))) => {
@@ -158,13 +157,7 @@ impl Model {
         let (mut mean, mut spread) = (p.seconds, p.spread.min(WIDEST));
         let t90 = if source == Source::Pool { t90(p.dof) } else { cell.map_or(prior_fit(), |(f, _)| f).t90 };
         if let Some((_, cell)) = cell.filter(|(_, c)| c.corrects()) {
-            let lean = match (source, pool) {
-                (Source::Model, Some((_, pool))) => {
-                    pool.local.at(at, 0.0, 0.0).mean / (1.0 + cell.stats.samples as f64 / 8.0)
-                }
-                _ => 0.0,
-            };
-            let c = cell.local.at(at, lean, spread * spread);
+            let c = cell.local.at(at, spread * spread);
             mean *= exp(c.mean);
             spread = (c.variance + FLOOR).sqrt();
         }
@@ -178,7 +171,7 @@ impl Model {
                 self.fit(&key.pool()).filter(|(f, c)| c.corrects() && f.is_near(size))
         {
             let others = fitted.fit.unseen().predict(terms);
-            let c = cell.local.at(at, 0.0, others.spread.powi(2));
+            let c = cell.local.at(at, others.spread.powi(2));
             let apart = (others.seconds / mean).ln() + c.mean;
             // A line through few small ones fits them well, and says nothing of what comes after.
             let (mine, theirs) = (spread * spread + apart * apart, c.variance + FLOOR);

@@ -17,18 +17,16 @@ const MEMORY: f32 = 24.0;
 /// Nodes a grid may span: three sizes over five decades each are 8,000.
 pub const MOST_NODES: usize = 1 << 16;
 
-/// What is thought of a place, from what is believed without samples: `mean + open * prior`, and
-/// `variance + doubt * prior variance`.
+/// What is thought of a place: a mean, and `variance + doubt * variance without samples`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Said {
     pub mean: f32,
-    pub open: f32,
     pub variance: f32,
     pub doubt: f32,
 }
 
 /// What there is to say where nobody has seen anything, and what a node that was told this says then.
-pub const NOTHING: Said = Said { mean: 0.0, open: 1.0, variance: 0.0, doubt: 1.0 };
+pub const NOTHING: Said = Said { mean: 0.0, variance: 0.0, doubt: 1.0 };
 pub const UNSEEN: Said = Said { doubt: 1.5, ..NOTHING };
 
 /// What a node has seen, and what it is told by those further off.
@@ -71,7 +69,6 @@ impl Node {
         let doubt = DOUBT * to_variance;
         Said {
             mean,
-            open: say * told.open,
             variance: spread * to_variance + doubt * told.variance,
             doubt: doubt * told.doubt,
         }
@@ -105,12 +102,11 @@ impl Grid {
     /// What is said of the point between these corners.
     #[inline(always)]
     pub fn at(&self, corners: &CornerList) -> Said {
-        let mut all = Said { mean: 0.0, open: 0.0, variance: 0.0, doubt: 0.0 };
+        let mut all = Said { mean: 0.0, variance: 0.0, doubt: 0.0 };
         for &(place, share) in corners {
             let said = self.index(place).map_or(UNSEEN, |i| self.said[i]);
             let share = share as f32;
             all.mean += share * said.mean;
-            all.open += share * said.open;
             all.variance += share * said.variance;
             all.doubt += share * said.doubt;
         }

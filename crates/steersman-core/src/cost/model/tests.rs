@@ -67,6 +67,39 @@ fn beyond_its_own_sizes_an_op_follows_the_other_ops_of_its_kernel() {
 }
 
 #[test]
+fn what_may_stop_early_says_nothing_of_other_ops() {
+    let variant = Variant { kernel: 0, params: Params { threads: 1, variant: 0 } };
+    let workload = |op: &str, n: usize| -> Workload { format!("{op} f64 {n}").parse().expect("a workload") };
+    let terms = |n: usize| Terms::launch(20e-9).and(n as f64 * 0.1e-9);
+    let foretold = |with_any: bool| {
+        let mut model = Model::default();
+        for n in [100, 1_000, 10_000, 100_000, 1_000_000] {
+            for op in ["sum", "max"] {
+                let (w, t) = (workload(op, n), terms(n));
+                model.observe(variant, &w, n as u64, &t, t.total(), 1.0);
+            }
+            if with_any {
+                model.observe(variant, &workload("any", n), n as u64, &terms(n), 20e-9, 1.0);
+            }
+        }
+        model.refit();
+        // Real data, after the calibration: found at once.
+        for n in [2_000, 20_000, 200_000] {
+            if with_any {
+                model.observe(variant, &workload("any", n), n as u64, &terms(n), 20e-9, 1.0);
+            }
+        }
+        let (w, t) = (workload("norm", 200_000), terms(200_000));
+        let found = model.estimate(variant, &model.subject(&w, 1), &t, 1.0, 0, f64::INFINITY);
+        let own = CellKey::of(variant, &workload("any", 1));
+        (found.expect("an estimate").mean.0, model.samples(&own))
+    };
+    let ((alone, none), (beside, own)) = (foretold(false), foretold(true));
+    assert_eq!((none, own), (0, 8));
+    assert_eq!(alone, beside);
+}
+
+#[test]
 fn beyond_all_sizes_nothing_is_many_times_faster_than_the_machine_was_probed_to() {
     let variant = Variant { kernel: 0, params: Params { threads: 1, variant: 0 } };
     let workload = |n: usize| -> Workload { format!("exp f64 {n}").parse().expect("a workload") };
