@@ -24,6 +24,8 @@ pub struct Series {
     pub(super) turns: Vec<Turn>,
     /// Runs in each batch.
     pub batch: u32,
+    /// The quickest run so far, samples or not: tells one that takes long from one that was put aside.
+    pub(super) quickest: f64,
     /// Why it was given up, if it was.
     pub failed: Option<String>,
 }
@@ -32,7 +34,7 @@ impl Series {
     /// None yet.
     pub fn new(variant: Variant) -> Series {
         let (samples, disturbed, turns) = Default::default();
-        Series { variant, samples, disturbed, turns, batch: 0, failed: None }
+        Series { variant, samples, disturbed, turns, batch: 0, quickest: f64::INFINITY, failed: None }
     }
 
     /// Notes a sample.
