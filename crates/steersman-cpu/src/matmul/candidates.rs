@@ -1,6 +1,7 @@
 //! The products as candidates: who can do what, on how many threads, at what counted cost.
 
 use super::blas::{self, Blas};
+use super::short::is_short;
 use super::work::Effort;
 use super::{
     Blocks, Cut, Element, Float, Gemm, Scratch, Walk, Way, amx, by_gemm_crate, by_matrixmultiply, gemv,
@@ -106,7 +107,7 @@ impl Kernel for Product {
     }
 
     fn revision(&self) -> u32 {
-        13
+        14
     }
 
     fn device(&self) -> DeviceId {
@@ -193,7 +194,7 @@ impl Kernel for Product {
             // Of 88 products it was quickest in none, and 867×8×2468 f32 was left to it at 1.7 times the best.
             How::MatrixMultiply if k < 128 => Some("other kernels are ahead of it in shallow products"),
             // Of 63 rows times a matrix it was ahead by 5% at most, of 57 matrices of 8 columns and more times a column by 4%.
-            How::Small(_) if plain && (m == 1 || n == 1 && k >= 8) => {
+            How::Small(_) if plain && (m == 1 || n == 1 && k >= 2) => {
                 Some("products with a vector have kernels of their own")
             }
             // 2×1077×4 f32 takes 0.8 µs in vectors of four, 1.5 in any wider.
@@ -230,6 +231,7 @@ impl Kernel for Product {
         // A column of single products is computed as a row.
         let (m, n) = if matches!(self.how, How::Gemv(_)) && k == 1 && n == 1 { (1, m) } else { (m, n) };
         let size = w.dtype().size();
+        let short = matches!(self.how, How::Gemv(_)) && is_short(k, n) && w.inputs()[0].is_contiguous();
         let share = 1.0 / p.threads as f64;
         let level = self.level();
         let element = if size == 8 { 8 } else { 4 };
@@ -239,10 +241,12 @@ impl Kernel for Product {
             How::Naive => (level, 30.0 * (m * n) as f64 * k as f64),
             // Bound by what it reads and writes of `c` and `b`.
             How::Whole(_) => (level, 8.0 * (m * n) as f64 * k as f64),
+            // Each step takes shuffles from so many registers.
+            How::Gemv(_) if short => (level, 2.0 * m as f64 * (k * k) as f64),
             How::Gemv(_) => (level, padded_flops(level, size, m, k, n)),
             _ => (effort.level, effort.multiply_adds * (2 * effort.level.vector_bytes() / element) as f64),
         };
-        let (flops, tiles) = (flops * batch as f64, effort.tiles * batch as f64);
+        let (flops, tiles) = (flops * batch as f64, if short { 0.0 } else { effort.tiles } * batch as f64);
         let bytes = w.bytes();
         let at = machine
             .streams(bytes, Traffic::Read, p.threads as usize)
@@ -253,6 +257,7 @@ impl Kernel for Product {
             }
             // Operands there and results back, and what is then packed.
             How::Widened(_) => ((m * k + k * n + m * n) * batch) as f64 * (0.5e-9 * share),
+            _ if short => 0.0,
             _ => (m * batch) as f64 * (2e-9 * share),
         };
         let last = match self.how {

@@ -1,7 +1,7 @@
 //! Matrix times vector and vector times matrix: bound by reading the matrix once.
 
 use super::vector::Vector;
-use super::{Float, Gemm, Scratch};
+use super::{Float, Gemm, Scratch, short};
 use crate::isa::Level;
 
 /// A matrix as lines of contiguous elements, times a vector.
@@ -133,6 +133,9 @@ const PARTS: usize = 4;
 pub(super) unsafe fn dot_lines<V: Vector>(l: &Lines<V::T>) {
     // SAFETY: groups of lines stay below count.
     unsafe {
+        if short::suits(l) {
+            return short::short_lines::<V>(l);
+        }
         let mut at = 0;
         while at + DOTS <= l.count {
             dots::<V, DOTS>(l, at);

@@ -50,6 +50,7 @@ mod naive;
 mod pack;
 mod packed;
 mod scratch;
+mod short;
 mod small;
 mod split;
 mod tile;

@@ -69,7 +69,7 @@ impl<W: Way> Kernel for VectorKernel<W> {
     }
 
     fn revision(&self) -> u32 {
-        10
+        11
     }
 
     fn device(&self) -> DeviceId {

@@ -276,6 +276,19 @@ fn integers_wrap_in_the_reference() {
     wraps(i64::MAX, 2, -2);
 }
 
+/// Lines shorter than a register, one after the other, go several at a time.
+#[test]
+fn a_few_columns_times_a_vector_agree_with_the_reference() {
+    for (k, m) in (1..=10).flat_map(|k| [1, 2, 15, 16, 33, 622].map(|m| (k, m))) {
+        for la in [Layout::Rows { pad: 0 }, Layout::Rows { pad: 1 }, Layout::Columns { pad: 0 }] {
+            for lb in [Layout::Rows { pad: 0 }, Layout::Sparse] {
+                Case::<f32>::new((m, k, 1), la, lb, 0).check_all();
+                Case::<f64>::new((m, k, 1), la, lb, 1).check_all();
+            }
+        }
+    }
+}
+
 #[test]
 fn an_installed_blas_agrees_with_the_reference_or_refuses() {
     let path = std::env::var_os("STEERSMAN_TEST_BLAS");
