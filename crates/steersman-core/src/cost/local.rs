@@ -283,8 +283,7 @@ mod tests {
         local.add(&around([1.0, 2.0, 3.0]), 0.25, 1.0);
         local.settle();
         let back = Local::from_bytes(&local.to_bytes()).unwrap();
-        let (a, b) =
-            (local.at(&around([1.0, 2.0, 3.0]), 1.0), back.at(&around([1.0, 2.0, 3.0]), 1.0));
+        let (a, b) = (local.at(&around([1.0, 2.0, 3.0]), 1.0), back.at(&around([1.0, 2.0, 3.0]), 1.0));
         assert!((a.mean - b.mean).abs() < 1e-6 && (a.variance - b.variance).abs() < 1e-6);
         assert_eq!(Local::from_bytes(&[1, 2, 3]), None);
     }

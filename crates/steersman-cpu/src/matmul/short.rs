@@ -5,9 +5,9 @@
 //! the inner loop. (622 rows of f32 on a Zen 5 by AVX-512, as lines of their own and as this: 2 columns 0.42 and 0.05 µs,
 //! 3 0.53 and 0.07, 5 0.70 and 0.13, 8 0.70 and 0.25; with 10 columns it found none that pay.)
 
+use super::Element;
 use super::gemv::Lines;
 use super::vector::Vector;
-use super::Element;
 use std::array::from_fn;
 
 /// Elements of a line at most.

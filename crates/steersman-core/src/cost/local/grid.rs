@@ -67,11 +67,7 @@ impl Node {
         // The mean itself is uncertain while samples are few.
         let to_variance = (1.0 + 0.3 / (self.weight + 0.6)) / (self.weight + DOUBT);
         let doubt = DOUBT * to_variance;
-        Said {
-            mean,
-            variance: spread * to_variance + doubt * told.variance,
-            doubt: doubt * told.doubt,
-        }
+        Said { mean, variance: spread * to_variance + doubt * told.variance, doubt: doubt * told.doubt }
     }
 }
 
