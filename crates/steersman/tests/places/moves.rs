@@ -258,7 +258,7 @@ fn work_is_learned_without_the_moves_and_links_from_what_was_moved() {
     let seen = rt.engine().with_model(|m| {
         m.cells().any(|(k, c)| {
             let there = rt.engine().place_of(k.variant.kernel) == Some(Place::Device(id));
-            there && c.stats.samples > 0
+            there && c.samples() > 0
         })
     });
     assert!(seen, "its kernels were timed");
@@ -330,9 +330,9 @@ fn a_calibration_learns_devices_and_their_links() {
     let wire = rt.engine().wire(id).unwrap();
     assert!(wire.out.samples() > 0 && wire.home.samples() > 0);
     let there = |k: u16| rt.engine().place_of(k) == Some(Place::Device(id));
-    let samples: u64 = rt.engine().with_model(|m| {
-        m.cells().filter(|(k, _)| there(k.variant.kernel)).map(|(_, c)| c.stats.samples).sum()
-    });
+    let samples: u64 = rt
+        .engine()
+        .with_model(|m| m.cells().filter(|(k, _)| there(k.variant.kernel)).map(|(_, c)| c.samples()).sum());
     assert!(samples > 0);
 }
 
