@@ -27,6 +27,10 @@ pub struct Decision {
     pub(crate) unbooked: f64,
     /// What the incumbent would have taken, when this call explores.
     pub(crate) instead: f64,
+    /// What the ledger set aside for that.
+    pub(crate) at_risk: f64,
+    /// Whether the ledger pays for this call.
+    pub(crate) explores: bool,
 }
 
 impl Decision {
@@ -73,6 +77,12 @@ impl Decision {
     /// Whether the engine would learn from timing this call. Timing others does no harm, and no good.
     pub fn wants_timing(&self) -> bool {
         self.due
+    }
+
+    /// Whether this call tries something, so that the engine is to hear what it took however it ends
+    /// ([`Engine::book`](crate::Engine::book)).
+    pub fn explores(&self) -> bool {
+        self.explores
     }
 
     /// Whether more than the host's memory has part in it: its kernel runs elsewhere, or operands or results live
@@ -122,6 +132,8 @@ impl Decision {
             moves: 0.0,
             unbooked: 0.0,
             instead: 0.0,
+            at_risk: 0.0,
+            explores: false,
         };
         (decision, (p[3] >> 32) as u32)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use steersman::core::cost::{Machine, Terms};
 use steersman::core::{
-    BinaryOp, DeviceId, Io, Kernel, KernelError, Op, Params, Ran, Refusal, UnaryOp, Workload,
+    BinaryOp, DType, DeviceId, Io, Kernel, KernelError, Op, Operand, Params, Ran, Refusal, UnaryOp, Workload,
 };
 use steersman::{Error, Knobs, Runtime, View, ViewMut};
 
@@ -110,4 +110,40 @@ fn a_frozen_runtime_decides_the_same_every_time_and_learns_nothing() {
         assert_eq!(rt.engine().decide(&w).unwrap(), first);
     }
     assert_eq!(rt.engine().with_model(|m| m.changes()), 0);
+}
+
+/// Runs a workload on these numbers, in and out.
+fn raw(rt: &Runtime, w: &Workload, x: &[f32], out: &mut [f32]) -> Result<(), Error> {
+    let bytes = |v: &[f32]| v.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
+    let mut to = bytes(out);
+    rt.run_raw(w, &[&bytes(x)], &mut to, None)?;
+    let numbers = to.chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap()));
+    out.iter_mut().zip(numbers).for_each(|(o, n)| *o = n);
+    Ok(())
+}
+
+#[test]
+fn bytes_are_those_that_an_operand_spans_whatever_its_strides() {
+    let rt = runtime();
+    let x: Vec<f32> = (0..12).map(|i| i as f32).collect();
+    let on = |text: &str, x: &[f32], n: usize| {
+        let mut out = vec![-1.0; n];
+        raw(&rt, &text.parse().unwrap(), x, &mut out).map(|()| out)
+    };
+    // Rows with a gap after each, from the last to the first, each second one, one that repeats.
+    assert_eq!(on("copy f32 3x2:4,1", &x[..10], 6).unwrap(), [0.0, 1.0, 4.0, 5.0, 8.0, 9.0]);
+    assert_eq!(on("copy f32 4:-1", &x[..4], 4).unwrap(), [3.0, 2.0, 1.0, 0.0]);
+    assert_eq!(on("copy f32 2x3:-6,2", &x[..11], 6).unwrap(), [6.0, 8.0, 10.0, 0.0, 2.0, 4.0]);
+    assert_eq!(on("copy f32 3x2:0,1", &x[..2], 6).unwrap(), [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
+    for (text, given) in [("copy f32 3x2:4,1", 6), ("copy f32 4:-1", 3), ("copy f32 10x10:20,2", 100)] {
+        let why = on(text, &vec![0.0; given], 6).unwrap_err();
+        assert!(matches!(why, Error::Bytes { .. }), "{text}: {why}");
+    }
+    let w: Workload = "neg f32 3x2".parse().unwrap();
+    let spread = Operand::strided(DType::F32, &[3, 2], [4, 1].into_iter().collect()).unwrap();
+    let w = w.with_output(spread).unwrap();
+    let mut out = [7.0; 10];
+    raw(&rt, &w, &x[..6], &mut out).unwrap();
+    assert_eq!(out, [-0.0, -1.0, 7.0, 7.0, -2.0, -3.0, 7.0, 7.0, -4.0, -5.0]);
+    assert!(raw(&rt, &w, &x[..6], &mut [0.0; 6]).is_err());
 }

@@ -232,7 +232,7 @@ impl Model {
         seconds: f64,
         weight: f64,
     ) {
-        if !(seconds > 0.0 && seconds.is_finite()) {
+        if !(seconds > 0.0 && seconds.is_finite() && terms.is_work()) {
             return;
         }
         let subject = Subject::of(w, hash);

@@ -75,6 +75,13 @@ impl Terms {
         self.seconds().iter().sum()
     }
 
+    /// Whether it is an amount of work: a quotient of nothing by nothing is none, and would be quicker than everything.
+    #[inline]
+    pub fn is_work(&self) -> bool {
+        let total = self.total();
+        total >= 0.0 && total.is_finite()
+    }
+
     /// The leading terms that are launch cost.
     #[inline]
     pub fn launch_terms(&self) -> usize {

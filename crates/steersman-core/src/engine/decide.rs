@@ -4,6 +4,7 @@ use super::{Engine, EngineError, lock, read};
 use crate::candidate::{Candidate, Candidates};
 use crate::cost::Variant;
 use crate::decision::Decision;
+use crate::explore::at_risk;
 use crate::kernel::Kernel;
 use crate::log::ReasonCode;
 use crate::policy::{Choice, Exploration, Query};
@@ -118,18 +119,25 @@ impl Engine {
             let e =
                 Exploration { chosen: choice.index, observed, ledger: &ledger, random: self.random_word() };
             if let Some(other) = policy.explore(&query, &e) {
-                let evidence = candidates[other].estimate.evidence;
+                let (tried, chosen) = (&candidates[other].estimate, &candidates[choice.index].estimate);
+                let evidence = tried.evidence;
+                let trial = evidence.extrapolated && other == query.default();
+                let at_risk = if trial { 0.0 } else { at_risk(tried, chosen) };
+                // Others may have set aside what was left since the policy looked.
+                let paid = trial || lock(&self.ledger).set_aside(at_risk);
                 // What a first run shows may change the choice: the next call asks again, rather than find
                 // an answer from before it. (Calls of 1 µs among calls of 20 µs were not asked about again
                 // for 1,200 calls.) Equals that are known well may wait for the next measurement.
                 // A caller who never reports must not be asked for ever either.
                 let news = evidence.exact < NEWS && asked < ASKED_BEFORE_HIT;
-                keep(if news { STALE } else { generation });
-                let trial = evidence.extrapolated && other == query.default();
-                let reason = if trial { ReasonCode::Prior } else { ReasonCode::Explore };
-                let choice = Choice { index: other, reason, ..choice };
-                let tried = make_decision(&candidates[other], hash, choice, false);
-                return Ok(Decision { due: true, unbooked, instead: decision.predicted, ..tried });
+                if paid {
+                    keep(if news { STALE } else { generation });
+                    let reason = if trial { ReasonCode::Prior } else { ReasonCode::Explore };
+                    let choice = Choice { index: other, reason, ..choice };
+                    let tried = make_decision(&candidates[other], hash, choice, false);
+                    let (instead, explores) = (decision.predicted, !trial);
+                    return Ok(Decision { due: true, unbooked, instead, at_risk, explores, ..tried });
+                }
             }
         }
         if candidates[choice.index].proven() || asked >= ASKED_BEFORE_HIT {
@@ -245,5 +253,7 @@ fn make_decision(c: &Candidate, hash: u64, choice: Choice, frozen: bool) -> Deci
         due: false,
         unbooked: 0.0,
         instead: 0.0,
+        at_risk: 0.0,
+        explores: false,
     }
 }

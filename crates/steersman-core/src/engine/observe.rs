@@ -6,7 +6,6 @@ use crate::decision::Decision;
 use crate::drift::Shift;
 use crate::guard::Offence;
 use crate::kernel::Kernel;
-use crate::log::ReasonCode;
 use crate::units::Seconds;
 use crate::workload::Workload;
 use std::sync::atomic::Ordering;
@@ -32,17 +31,7 @@ impl Engine {
         if !usable || self.frozen.load(Ordering::Acquire) {
             return None;
         }
-        let explored = decision.reason == ReasonCode::Explore;
-        {
-            let mut ledger = lock(&self.ledger);
-            ledger.book(decision.unbooked);
-            let all = seconds + decision.moves as f64;
-            if explored {
-                ledger.book_exploration(all, decision.instead);
-            } else {
-                ledger.book(all);
-            }
-        }
+        self.settle_up(decision, seconds + decision.moves as f64);
         let workload = {
             let mut known = lock(&self.known);
             let k = known.get_mut(&decision.hash)?;
@@ -59,7 +48,26 @@ impl Engine {
         // model take in what may turn out to be a shift, which would then count twice.
         let weight = (3.0 * spread / residual.abs().max(1e-9)).min(if uneasy { 0.2 } else { 1.0 });
         self.learn(decision.variant, &workload, seconds, weight);
-        Some(Observed { shift, explored })
+        Some(Observed { shift, explored: decision.explores })
+    }
+
+    /// Books what a call took that shows nothing to learn: it failed, its threads were busy elsewhere, it had to be compiled
+    /// first. A call that explores loses what it loses all the same; what a failed one took is lost whole.
+    pub fn book(&self, decision: &Decision, seconds: impl Into<Seconds>, failed: bool) {
+        let seconds = seconds.into().0;
+        if decision.due && seconds.is_finite() && !self.frozen.load(Ordering::Acquire) {
+            let instead = if failed { 0.0 } else { decision.instead };
+            self.settle_up(&Decision { instead, ..*decision }, seconds.max(0.0));
+        }
+    }
+
+    fn settle_up(&self, d: &Decision, seconds: f64) {
+        let mut ledger = lock(&self.ledger);
+        ledger.book(d.unbooked);
+        match d.explores {
+            true => ledger.book_exploration(seconds, d.instead, d.at_risk),
+            false => ledger.book(seconds),
+        }
     }
 
     /// Whether the group shifted just now, and whether a shift may be on.

@@ -114,6 +114,10 @@ impl Engine {
                 }
                 let variant = Variant { kernel: index, params };
                 let terms = kernel.terms(w, params, machine);
+                if !terms.is_work() {
+                    scope.refused(index, || Refusal::new("the work it counts is no number of seconds"));
+                    break;
+                }
                 let group = (device, params.threads > 1);
                 let watch = watches.iter().find(|(k, _)| *k == group).map_or_else(Watch::default, |w| w.1);
                 let speed = watch.speed() * machine.pace.unwrap_or(1.0);

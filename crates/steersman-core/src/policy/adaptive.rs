@@ -3,6 +3,7 @@
 use super::{Choice, Exploration, Policy, Query, confidence};
 use crate::candidate::Candidate;
 use crate::cost::{Estimate, Source, normal_cdf};
+use crate::explore::at_risk;
 use crate::log::ReasonCode;
 use smallvec::SmallVec;
 
@@ -84,10 +85,11 @@ impl Policy for Adaptive {
     fn explore(&self, q: &Query<'_>, e: &Exploration<'_>) -> Option<usize> {
         let chosen = &q.candidates[e.chosen].estimate;
         // Something measured looks better than the default says of itself: the default gets one run to
-        // show what it takes. That loses nothing against running it always, so it needs no ledger.
+        // show what it takes. That loses nothing against running it always, so it needs no ledger, but one who wants nothing
+        // tried.
         let default = q.default();
         let first = &q.candidates[default].estimate;
-        let untried = first.evidence.extrapolated && e.observed < TRIALS;
+        let untried = first.evidence.extrapolated && e.observed < TRIALS && e.ledger.budget > 0.0;
         if default != e.chosen && untried && first.low < chosen.high {
             return Some(default);
         }
@@ -99,8 +101,7 @@ impl Policy for Adaptive {
             if i == e.chosen || t.low >= chosen.high {
                 continue;
             }
-            let worst = (t.high.0 * 1.5 - chosen.mean.0).max(0.0);
-            if !e.ledger.allows(worst) {
+            if !e.ledger.allows(at_risk(t, chosen)) {
                 continue;
             }
             let gain = expected_gain(chosen.mean.0, t.mean.0, t.spread);
@@ -235,17 +236,17 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_tried_in_the_first_calls_only() {
-        let ledger = Ledger::new(0.01);
+    fn the_default_is_tried_in_the_first_calls_only_and_not_where_nothing_is_to_be_tried() {
         let default = candidate(0, 44e-3, 61e-3, 0.1, Source::Model);
         let better = candidate(1, 51e-3, 43e-3, 0.26, Source::Model);
         asked(&[default, better], |q| {
-            let tried = |observed| {
-                let e = Exploration { chosen: 1, observed, ledger: &ledger, random: 7 };
+            let tried = |observed, budget| {
+                let e = Exploration { chosen: 1, observed, ledger: &Ledger::new(budget), random: 7 };
                 Adaptive.explore(q, &e)
             };
-            assert_eq!(tried(0), Some(0));
-            assert_eq!(tried(TRIALS), None);
+            assert_eq!(tried(0, 0.01), Some(0));
+            assert_eq!(tried(TRIALS, 0.01), None);
+            assert_eq!(tried(0, 0.0), None);
         });
     }
 

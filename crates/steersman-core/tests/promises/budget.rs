@@ -42,6 +42,37 @@ fn a_million_noisy_calls_come_within_two_percent_of_the_best_in_hindsight_plus_t
 }
 
 #[test]
+fn explorations_under_way_at_once_fit_the_budget_together_and_failed_ones_are_paid_for() {
+    let mut world = World::new(&MISJUDGED, 0.05, 8, Settings { explore_budget: 0.05, ..Settings::default() });
+    for i in 0..100 {
+        world.call(&exp(SIZES[i % SIZES.len()]));
+    }
+    // Many callers that have not come back yet.
+    let mut under_way = Vec::new();
+    for i in 0..5_000 {
+        let decision = world.engine.decide(&exp(1_000 + 20 * i)).unwrap();
+        under_way.extend(decision.explores().then_some(decision));
+        let ledger = world.engine.ledger();
+        assert!(ledger.lost + ledger.set_aside <= ledger.budget * ledger.spent, "{ledger:?}");
+    }
+    assert!(!under_way.is_empty());
+    let (before, waiting) = (world.engine.ledger(), under_way.len() as u64);
+    assert!(before.set_aside > 0.0);
+    // One in a hundred of them failed at once; of the others some had to be compiled.
+    for (i, decision) in under_way.iter().enumerate() {
+        match i % 100 {
+            0 => world.engine.book(decision, Seconds(1e-6), true),
+            1 => world.engine.book(decision, decision.predicted(), false),
+            _ => drop(world.engine.observe(decision, decision.predicted())),
+        }
+    }
+    let after = world.engine.ledger();
+    assert!(after.set_aside < 1e-12 && after.lost > before.lost, "{after:?} after {before:?}");
+    assert_eq!(after.explored, before.explored + waiting);
+    assert!(after.lost <= after.budget * after.spent, "{after:?}");
+}
+
+#[test]
 fn a_budget_of_zero_never_explores() {
     let mut world = World::new(&MISJUDGED, 0.05, 2, Settings { explore_budget: 0.0, ..Settings::default() });
     for i in 0..100_000 {

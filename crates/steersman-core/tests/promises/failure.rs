@@ -1,9 +1,13 @@
 //! Kernels that fail, lie or become illegal are not chosen again; the next best is.
 
 use crate::simulated::{Line, Script, World, exp, honest};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use steersman_core::cost::{Machine, Terms};
 use steersman_core::guard::Offence;
-use steersman_core::{EngineError, Settings};
+use steersman_core::{
+    DeviceId, EngineError, Kernel, Op, OpClass, Params, Refusal, Settings, Variant, Workload,
+};
 
 fn three() -> [Script; 3] {
     [
@@ -66,5 +70,44 @@ fn a_kernel_that_becomes_illegal_is_not_returned_even_by_a_hit() {
     }
     world.legal[1].store(true, Ordering::Relaxed);
     world.calls(&w, 1_000);
+    assert_eq!(world.choice(10_000), 1);
+}
+
+/// Says that its work is nothing divided by nothing.
+struct NoWork;
+
+impl Kernel for NoWork {
+    fn name(&self) -> &str {
+        "none"
+    }
+    fn device(&self) -> DeviceId {
+        DeviceId(0)
+    }
+    fn handles(&self, op: Op) -> bool {
+        op.class() == OpClass::Unary
+    }
+    fn supports(&self, _: &Workload) -> Result<(), Refusal> {
+        Ok(())
+    }
+    fn terms(&self, w: &Workload, _: Params, _: &Machine) -> Terms {
+        let bad = if w.output().elements() % 2 == 0 { f64::NAN } else { -1.0 };
+        Terms::launch(1e-9).and(bad)
+    }
+}
+
+#[test]
+fn a_kernel_whose_work_is_no_number_is_no_candidate_and_says_so() {
+    let mut world = World::new(&three(), 0.05, 4, Settings::default());
+    let none = world.engine.register(Arc::new(NoWork)).unwrap();
+    for n in [10_000, 10_001] {
+        let e = world.engine.explain(&exp(n)).unwrap();
+        assert!(e.candidates.len() == 3 && e.candidates.iter().all(|c| c.variant.kernel != none));
+        let why = e.refused.iter().find(|(k, _)| *k == none).map(|(_, why)| why.to_string());
+        assert!(why.is_some_and(|w| w.contains("no number of seconds")), "{:?}", e.refused);
+        // Nor is anything learned of it that others lean on.
+        world.engine.learn(Variant { kernel: none, params: Params::SERIAL }, &exp(n), 1e-6, 1.0);
+    }
+    assert_eq!(world.engine.samples(Variant { kernel: none, params: Params::SERIAL }, &exp(10)), 0);
+    world.calls(&exp(10_000), 1_000);
     assert_eq!(world.choice(10_000), 1);
 }

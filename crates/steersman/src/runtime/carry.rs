@@ -35,6 +35,25 @@ impl Piece {
     }
 }
 
+/// Room for an operand with any strides.
+pub(crate) struct StandIn {
+    piece: Piece,
+    lowest: u64,
+    first: u64,
+}
+
+impl StandIn {
+    /// Where its lowest element goes, and with it the first of the bytes it spans.
+    pub fn lowest(&self) -> Address {
+        Address(self.piece.start().0 + self.lowest)
+    }
+
+    /// Where its first element goes.
+    pub fn first(&self) -> Address {
+        Address(self.piece.start().0 + self.first)
+    }
+}
+
 /// Why something did not come about.
 #[derive(Debug)]
 pub(crate) enum Trouble {
@@ -44,12 +63,18 @@ pub(crate) enum Trouble {
     Away(Place, String),
     /// This device is gone.
     Lost(DeviceId, String),
+    /// Operands are partly overwritten: nothing can run on them any more.
+    HalfDone(String),
 }
 
 impl Trouble {
     pub fn why(&self) -> &str {
-        let (Trouble::Kernel(_, why) | Trouble::Away(_, why) | Trouble::Lost(_, why)) = self;
-        why
+        match self {
+            Trouble::Kernel(_, why)
+            | Trouble::Away(_, why)
+            | Trouble::Lost(_, why)
+            | Trouble::HalfDone(why) => why,
+        }
     }
 
     /// What a device said when bytes were to be moved.
@@ -215,6 +240,7 @@ impl Carrier {
         timed: bool,
     ) -> Result<(Ran, Option<Seconds>), Trouble> {
         let place = self.engine.place_of(index).unwrap_or(Place::Host);
+        let in_place = io.in_place();
         let mut held: SmallVec<[Piece; 4]> = SmallVec::new();
         let mut inputs: SmallVec<[Address; 8]> = SmallVec::new();
         for (i, (o, &at)) in w.inputs().iter().zip(io.inputs).enumerate() {
@@ -228,12 +254,13 @@ impl Carrier {
                 inputs.push(inputs[j]);
                 continue;
             }
-            let (piece, first, bytes) = self.stand_in(place, o)?;
-            let (from, to) = (o.place, Address(piece.start().0 + first.0 - first.1));
-            // SAFETY: the operand spans so many bytes from its lowest element on, and the piece has room.
-            unsafe { self.carry((from, Address(at.0 - first.1)), (place, to), bytes, timed) }?;
-            inputs.push(Address(piece.start().0 + first.0));
-            held.push(piece);
+            let room = self.stand_in(place, o)?;
+            let (bytes, first) = o.span();
+            let (from, to) = (Address(at.0 - first as u64), room.lowest());
+            // SAFETY: the operand spans so many bytes from its lowest element on, for which there is room.
+            unsafe { self.carry((o.place, from), (place, to), bytes, timed) }?;
+            inputs.push(room.first());
+            held.push(room.piece);
         }
         let mut outputs: SmallVec<[Address; 4]> = SmallVec::new();
         // Results that are wanted elsewhere: where they are, where to, how many bytes.
@@ -254,24 +281,49 @@ impl Carrier {
         let done = self.perform(place, timed, &mut { work })?;
         for (from, to, at, bytes) in wanted {
             // SAFETY: results wanted elsewhere lie one element after the other, in both places.
-            unsafe { self.carry((place, from), (to, at), bytes, timed) }.map_err(
-                |trouble| match trouble {
-                    // What was enqueued and failed says so here.
-                    Trouble::Away(at, why) if at == place => Trouble::Kernel(Offence::Failed, why),
-                    other => other,
-                },
-            )?;
+            unsafe { self.carry_home((place, from), (to, at), bytes, timed, in_place) }?;
         }
         Ok(done)
     }
 
-    /// Room at `place` for an operand that lives elsewhere: the piece, how far in its first element goes and how
-    /// far that is behind its lowest, and the bytes it spans.
-    fn stand_in(&self, place: Place, o: &Operand) -> Result<(Piece, (u64, u64), usize), Trouble> {
+    /// Carries a result to where it is wanted. If operands may lie there, these stay whole until all of it has come: whoever
+    /// runs instead needs them.
+    ///
+    /// # Safety
+    /// As for [`Carrier::carry`].
+    unsafe fn carry_home(
+        &self,
+        (place, from): (Place, Address),
+        (to, at): (Place, Address),
+        bytes: usize,
+        timed: bool,
+        in_place: bool,
+    ) -> Result<(), Trouble> {
+        let here = match in_place && to == Place::Host {
+            true => Some(self.room(to, bytes)?),
+            false => None,
+        };
+        let lands = here.as_ref().map_or(at, Piece::start);
+        // SAFETY: the caller's promise, and fresh memory of this size.
+        unsafe { self.carry((place, from), (to, lands), bytes, timed) }.map_err(|trouble| match trouble {
+            // What was enqueued and failed says so here.
+            Trouble::Away(at, why) if at == place => Trouble::Kernel(Offence::Failed, why),
+            Trouble::Away(at, why) if at == to && in_place => Trouble::HalfDone(why),
+            other => other,
+        })?;
+        if here.is_some() {
+            // SAFETY: all of it has come; the caller's promise for where it is wanted.
+            unsafe { std::ptr::copy_nonoverlapping(lands.as_ptr::<u8>(), at.as_mut_ptr(), bytes) };
+        }
+        Ok(())
+    }
+
+    /// Room at `place` for all that an operand spans, its first element where fresh memory would have it.
+    pub fn stand_in(&self, place: Place, o: &Operand) -> Result<StandIn, Trouble> {
         let (bytes, first) = o.span();
         let shift = first.next_multiple_of(ALIGNED) - first;
         let piece = self.room(place, bytes + shift)?;
-        Ok((piece, ((first + shift) as u64, first as u64), bytes))
+        Ok(StandIn { piece, lowest: shift as u64, first: (first + shift) as u64 })
     }
 
     fn perform(

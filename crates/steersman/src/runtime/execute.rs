@@ -31,8 +31,9 @@ impl Runtime {
         unsafe { self.inner.run_io(w, Io::new(inputs, output)) }
     }
 
-    /// Runs a workload on contiguous bytes in host memory; `forced` names the variant, else the engine decides.
-    /// Operands that the workload has elsewhere are put there first, and so is the result.
+    /// Runs a workload on bytes in host memory, of each operand those from its lowest element to its highest; `forced` names
+    /// the variant, else the engine decides. Operands that the workload has elsewhere are put there first, and so is the
+    /// result. Bytes between the elements of a result stay as they are.
     pub fn run_raw(
         &self,
         w: &Workload,
@@ -48,35 +49,39 @@ impl Runtime {
             check("all operands together".into(), w.inputs().len(), inputs.len())?;
         }
         for (i, (o, bytes)) in w.inputs().iter().zip(inputs).enumerate() {
-            let need = if o.is_contiguous() { o.bytes() } else { o.distinct_bytes() };
-            check(format!("operand {i}"), need, bytes.len())?;
+            check(format!("operand {i}"), o.span().0, bytes.len())?;
         }
-        check("the result".into(), w.output().bytes(), output.len())?;
+        check("the result".into(), w.output().span().0, output.len())?;
         let inner = &*self.inner;
         let memory = |t: Trouble| Error::Memory { workload: w.to_string(), why: t.why().to_string() };
         // Copied into aligned memory: what people hand over may start anywhere.
         let carrier = &inner.carrier;
-        let mut pieces = Vec::new();
+        let (mut pieces, mut addresses) = (Vec::new(), Vec::new());
         for (o, bytes) in w.inputs().iter().zip(inputs) {
-            let piece = carrier.room(o.place, bytes.len()).map_err(memory)?;
+            let room = carrier.stand_in(o.place, o).map_err(memory)?;
             let from = (Place::Host, Address::host(bytes.as_ptr()));
-            // SAFETY: the piece has room for these bytes.
-            unsafe { carrier.carry(from, (o.place, piece.start()), bytes.len(), false) }.map_err(memory)?;
-            pieces.push(piece);
+            // SAFETY: there is room for all bytes that the operand spans.
+            unsafe { carrier.carry(from, (o.place, room.lowest()), bytes.len(), false) }.map_err(memory)?;
+            addresses.push(room.first());
+            pieces.push(room);
         }
-        let result = carrier.room(w.output().place, output.len()).map_err(memory)?;
-        let addresses: Vec<Address> = pieces.iter().map(|p| p.start()).collect();
-        let io = Io::new(&addresses, result.start());
+        let place = w.output().place;
+        let result = carrier.stand_in(place, w.output()).map_err(memory)?;
+        if !w.output().is_contiguous() {
+            let from = (Place::Host, Address::host(output.as_ptr()));
+            // SAFETY: as for operands.
+            unsafe { carrier.carry(from, (place, result.lowest()), output.len(), false) }.map_err(memory)?;
+        }
+        let io = Io::new(&addresses, result.first());
         let decision = match forced {
             Some(v) => inner.engine.judge_as(w, v)?,
             None => inner.engine.decide(w)?,
         };
-        // SAFETY: the pieces have the sizes the workload needs, checked above, at the places it says.
+        // SAFETY: there is room for what each operand spans, checked above, at the place it says.
         let decision = unsafe { inner.run_decided(w, decision, io) }?;
         let to = (Place::Host, Address::host(output.as_mut_ptr()));
-        // SAFETY: the result was written and is as long as `output`.
-        unsafe { carrier.carry((w.output().place, result.start()), to, output.len(), false) }
-            .map_err(memory)?;
+        // SAFETY: the result spans as many bytes as `output` has, all of them written.
+        unsafe { carrier.carry((place, result.lowest()), to, output.len(), false) }.map_err(memory)?;
         Ok(decision)
     }
 }
@@ -107,11 +112,15 @@ impl Inner {
             let Some(kernel) = self.engine.registry().get(decision.variant().kernel) else {
                 return Err(Error::AllFailed { workload: w.to_string(), last: last.unwrap_or_default() });
             };
+            let started = decision.explores().then(Instant::now);
             // SAFETY: the caller's promise; the engine only decides for legal candidates.
             let trouble = match unsafe { self.try_one(w, &decision, &**kernel, io) } {
                 Ok(()) => return Ok(decision),
                 Err(trouble) => trouble,
             };
+            if let Some(started) = started {
+                self.engine.book(&decision, started.elapsed(), true);
+            }
             decision = self.instead(w, &decision, &**kernel, io, trouble, &mut avoided, &mut last)?;
         }
     }
@@ -195,6 +204,10 @@ impl Inner {
                     return Err(Error::NoRoom { what, place: called, why });
                 }
             }
+            Trouble::HalfDone(why) => {
+                self.note(w, d, None, Some(format!("its result came home in part: {why}")));
+                return Err(Error::HalfDone { workload: w.named(&places).to_string(), kernel: name, why });
+            }
             Trouble::Lost(id, why) => {
                 let place = Place::Device(id);
                 self.lose(id, &why);
@@ -252,6 +265,7 @@ impl Inner {
             }
         };
         if let Some(note) = apart {
+            self.engine.book(decision, took + decision.moves(), false);
             return self.note(w, decision, Some(took), Some(note.into()));
         }
         let name = self.engine.name(decision.variant().kernel);

@@ -1,9 +1,9 @@
 //! What is moved and what is not, what attracts work, and what happens when a device fails.
 
-use crate::simulated::{INSTANT, Sim, Speed, add, wire};
+use crate::simulated::{INSTANT, Sim, Speed, Transfer, add, wire};
 use std::sync::Arc;
 use steersman::core::candidate::Moved;
-use steersman::core::{BinaryOp, DeviceId, Op, Place, UnaryOp, Workload};
+use steersman::core::{Address, BinaryOp, DeviceId, KernelError, Op, Place, UnaryOp, Workload};
 use steersman::{Array, Axis, Calibrate, Knobs, Runtime, View};
 
 fn runtime_with(knobs: &[(&str, &str)]) -> Runtime {
@@ -177,6 +177,26 @@ fn a_kernel_that_fails_there_is_put_away_and_the_work_is_redone() {
     sim.fail("sim");
     let y = (ramp(&rt, 50).exp() + 1.0).sum(..);
     close(&[y.item().unwrap()], &at_home(|rt| vec![(ramp(rt, 50).exp() + 1.0).sum(..).item().unwrap()]));
+}
+
+#[test]
+fn an_operand_in_place_is_whole_when_the_way_home_breaks_off() {
+    for lost in [true, false] {
+        let (rt, id, sim) = away();
+        sim.overlap(move |t| match t {
+            Transfer::Up => Ok(()),
+            Transfer::Down if lost => Err(KernelError::Lost("the cable was pulled".into())),
+            Transfer::Down => Err(KernelError::Failed("the bus is full".into())),
+        });
+        let mut x = [1.0f32, 4.0, 9.0, 16.0];
+        let at = Address::host(x.as_mut_ptr());
+        let w: Workload = "sqrt f32 4".parse().unwrap();
+        // SAFETY: four elements, in place.
+        let decision = unsafe { rt.run_at(&w, &[at], at) }.unwrap();
+        assert_eq!(rt.engine().place_of(decision.variant().kernel), Some(Place::Host));
+        assert_eq!(x, [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(rt.engine().guard().lost(id).is_some(), lost);
+    }
 }
 
 #[test]
