@@ -5,7 +5,7 @@ use crate::screen::note;
 use std::io::Read;
 use std::path::Path;
 use steersman::{Error, Runtime};
-use steersman_core::{EngineError, Knobs, NumericClass, Variant, Workload};
+use steersman_core::{EngineError, Explanation, Knobs, NumericClass, ReasonCode, Variant, Workload};
 
 /// The knobs, without calibration in the background: commands that want it do it in front of the user.
 fn knobs() -> Result<Knobs, Failure> {
@@ -62,6 +62,20 @@ pub fn mention_calibration(runtime: &Runtime) {
     if !runtime.calibrated() {
         note("note", "this machine is not calibrated yet, so estimates are guesses; run `steer calibrate`");
     }
+}
+
+/// Says so if the kernel that a knob names does not run it, and why.
+pub fn mention_force(runtime: &Runtime, e: &Explanation) {
+    let (Some(name), ReasonCode::NotForced) = (&runtime.knobs().force, e.decision.reason()) else { return };
+    let known = runtime.engine().registry().iter().find(|(_, k)| k.name() == name).map(|(i, _)| i);
+    let why = match known {
+        None => "there is no kernel of that name".to_string(),
+        Some(index) => match e.refused.iter().find(|(k, _)| *k == index) {
+            Some((_, why)) => why.to_string(),
+            None => "it does not do this op".to_string(),
+        },
+    };
+    note("warning", &format!("force={name} is not obeyed: {why}"));
 }
 
 /// The workload that was typed, in one quoted piece or in several.

@@ -42,6 +42,8 @@ pub enum ReasonCode {
     Explore,
     /// A knob or the caller said so.
     Forced,
+    /// As if no knob had named a kernel, since the one it names cannot run this.
+    NotForced,
     /// From stored wisdom in frozen mode.
     Frozen,
     /// Nothing else was legal.
@@ -50,7 +52,7 @@ pub enum ReasonCode {
     FallbackAfterFailure,
     /// By the threshold policy.
     Threshold,
-    /// Too small for more than one thread.
+    /// Too small for more than one thread, by the knob that says so.
     SmallBatch,
     /// Outside what was measured: the prior, with a wide interval.
     Extrapolated,
@@ -58,7 +60,7 @@ pub enum ReasonCode {
 
 impl ReasonCode {
     /// Every reason there is.
-    pub const ALL: [ReasonCode; 12] = [
+    pub const ALL: [ReasonCode; 13] = [
         ReasonCode::Prior,
         ReasonCode::Model,
         ReasonCode::History,
@@ -71,6 +73,7 @@ impl ReasonCode {
         ReasonCode::Threshold,
         ReasonCode::SmallBatch,
         ReasonCode::Extrapolated,
+        ReasonCode::NotForced,
     ];
 
     /// Its stable name.
@@ -82,6 +85,7 @@ impl ReasonCode {
             ReasonCode::IncumbentTie => "incumbent_tie",
             ReasonCode::Explore => "explore",
             ReasonCode::Forced => "forced",
+            ReasonCode::NotForced => "not_forced",
             ReasonCode::Frozen => "frozen",
             ReasonCode::OnlyCandidate => "only_candidate",
             ReasonCode::FallbackAfterFailure => "fallback_after_failure",

@@ -38,6 +38,12 @@ impl Cpu {
         }
     }
 
+    /// Bytes of memory that may be taken, as far as is known.
+    pub fn room(&self) -> Option<usize> {
+        let has = self.host.memory.map(|bytes| bytes as usize);
+        has.into_iter().chain(self.memory.hard_limit()).min()
+    }
+
     /// As a device of an engine, with nothing probed yet.
     pub fn device(&self) -> Device {
         Device { identity: self.identity(), place: Place::Host, machine: Machine::default() }
@@ -85,6 +91,11 @@ impl Cpu {
     /// Seconds of a hand-off between its two threads, as it was not longer ago than this: [`Machine::met`].
     pub fn handoff(&self, old: Duration) -> Option<f64> {
         self.calm.handoff(&self.team, old)
+    }
+
+    /// The same in passing, by one short look at most.
+    pub fn glance(&self, old: Duration) -> Option<f64> {
+        self.calm.glance(&self.team, old)
     }
 
     /// Seconds of a tick of its clock, as it was not longer ago than this: [`Machine::tick`].

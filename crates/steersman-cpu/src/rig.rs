@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steersman_core::measure::Rig;
 use steersman_core::{
-    Address, DType, Engine, Io, KernelError, NumericClass, Op, Operand, Place, Ran, ReduceOp, Variant,
+    Address, Bytes, DType, Engine, Io, KernelError, NumericClass, Op, Operand, Place, Ran, ReduceOp, Variant,
     Workload, rounded_to_odd,
 };
 
@@ -53,6 +53,12 @@ fn span(o: &Operand) -> (usize, usize) {
 impl CpuRig {
     /// Lays `w` out. Operands take memory from the CPU's pool, so that laying out the next is cheap.
     pub fn new(cpu: &Cpu, engine: &Arc<Engine>, w: &Workload) -> Result<CpuRig, String> {
+        // Asked before any page is touched, which takes a minute for what there is no room for in the end.
+        let needs: usize = w.inputs().iter().chain(w.outputs()).map(|o| span(o).0).sum();
+        if let Some(room) = cpu.room().filter(|room| needs > *room) {
+            let [needs, room] = [needs, room].map(|n| Bytes(n as u64));
+            return Err(format!("its operands take {needs} together, and there are {room}"));
+        }
         let (mut blocks, mut inputs) = (Vec::new(), Vec::new());
         let numbers = Numbers::of(w.op());
         for (i, o) in w.inputs().iter().enumerate() {

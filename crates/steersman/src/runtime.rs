@@ -95,6 +95,7 @@ impl Runtime {
             force: knobs.force.clone(),
             disable: knobs.disable.clone(),
             weigh_all: knobs.weigh_all,
+            memory: knobs.memory_limit,
         }));
         let device = cpu.device();
         let fingerprint = device.identity.fingerprint();
@@ -176,7 +177,7 @@ impl Runtime {
     pub fn look(&self) {
         if !self.inner.knobs.frozen {
             self.inner.look_at_clock();
-            self.inner.look_at_cores(Duration::ZERO);
+            self.inner.look_at_cores();
         }
     }
 

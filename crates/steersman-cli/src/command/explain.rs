@@ -20,6 +20,7 @@ pub fn run(screen: &Screen, words: &[String], numerics: Option<NumericClass>) ->
     let w = open::workload(words, numerics, &runtime)?;
     let explanation = runtime.engine().explain(&w)?;
     open::mention_calibration(&runtime);
+    open::mention_force(&runtime, &explanation);
     if screen.json {
         screen.data(&as_json(&runtime, &w, &explanation))
     } else {

@@ -121,3 +121,28 @@ fn help_has_examples_everywhere() {
         assert!(ended.out.contains("Example"), "{args:?}: {}", ended.out);
     }
 }
+
+#[test]
+fn a_forced_kernel_that_cannot_run_it_is_named_with_the_reason() {
+    let home = Home::new();
+    for (kernel, why) in [("cpu/nope", "no kernel of that name"), ("cpu/gemm", "does not do this op")] {
+        let ended = home.steer_with(&["explain", "add f32 10 10"], &[("STEERSMAN_FORCE", kernel)]);
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        let said = ended.err.contains(&format!("force={kernel} is not obeyed")) && ended.err.contains(why);
+        assert!(said, "{}", ended.err);
+    }
+}
+
+#[test]
+fn what_no_machine_holds_is_refused_at_once() {
+    let home = Home::new();
+    let ended = home.steer(&["explain", "exp f32 2000000000000"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.out);
+    assert!(ended.err.contains("it needs"), "{}", ended.err);
+    let limited = [("STEERSMAN_MEMORY_LIMIT", "1MB")];
+    let ended = home.steer_with(&["explain", "add f32 1000000 1000000"], &limited);
+    assert!(ended.code == Some(1) && ended.err.contains("memory.limit"), "{}", ended.err);
+    // Each fits, all do not.
+    let ended = home.steer_with(&["run", "exp f32 200000"], &limited);
+    assert!(ended.code == Some(1) && ended.err.contains("memory.limit"), "{}", ended.err);
+}

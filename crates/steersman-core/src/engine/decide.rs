@@ -7,7 +7,7 @@ use crate::decision::Decision;
 use crate::explore::at_risk;
 use crate::kernel::Kernel;
 use crate::log::ReasonCode;
-use crate::policy::{Choice, Exploration, Query};
+use crate::policy::{Choice, Exploration, Policy, Query};
 use crate::workload::{Key, Workload};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -105,7 +105,7 @@ impl Engine {
             tie_band: read(&self.settings).tie_band,
         };
         let policy = read(&self.policy).clone();
-        let choice = self.overridden(&candidates).unwrap_or_else(|| policy.choose(&query));
+        let choice = self.choose(&*policy, &query);
         let decision = make_decision(&candidates[choice.index], hash, choice, frozen);
         let keep = |generation: u32| self.hits.put(&key, decision.pack(generation));
         if frozen {
@@ -175,10 +175,19 @@ impl Engine {
         }
     }
 
-    /// The forced kernel, where one is set and legal.
-    fn overridden(&self, candidates: &Candidates) -> Option<Choice> {
+    /// What the policy chooses, unless a knob says otherwise.
+    fn choose(&self, policy: &dyn Policy, q: &Query<'_>) -> Choice {
         let settings = read(&self.settings);
-        let name = settings.force.as_deref()?;
+        let chosen = |reason| Choice { reason, ..policy.choose(q) };
+        match settings.force.as_deref() {
+            Some(name) => self.named(name, q.candidates).unwrap_or_else(|| chosen(ReasonCode::NotForced)),
+            None if settings.is_small(q.workload) => chosen(ReasonCode::SmallBatch),
+            None => policy.choose(q),
+        }
+    }
+
+    /// The quickest way to run the kernel of this name, where it is legal.
+    fn named(&self, name: &str, candidates: &[Candidate]) -> Option<Choice> {
         let best =
             |i: &usize, j: &usize| candidates[*i].estimate.mean.0.total_cmp(&candidates[*j].estimate.mean.0);
         let index = (0..candidates.len())
@@ -230,7 +239,7 @@ impl Engine {
         let query =
             Query { workload: w, candidates, incumbent: None, tie_band: read(&self.settings).tie_band };
         let policy = read(&self.policy).clone();
-        let choice = self.overridden(candidates).unwrap_or_else(|| policy.choose(&query));
+        let choice = self.choose(&*policy, &query);
         Ok(make_decision(&candidates[choice.index], hash, choice, self.frozen.load(Ordering::Acquire)))
     }
 }
@@ -245,10 +254,10 @@ fn make_decision(c: &Candidate, hash: u64, choice: Choice, frozen: bool) -> Deci
         low: c.estimate.low.0 as f32,
         high: c.estimate.high.0 as f32,
         confidence: choice.confidence as f32,
-        reason: if frozen && choice.reason != ReasonCode::Forced {
-            ReasonCode::Frozen
-        } else {
-            choice.reason
+        reason: match choice.reason {
+            ReasonCode::Forced | ReasonCode::NotForced => choice.reason,
+            _ if frozen => ReasonCode::Frozen,
+            reason => reason,
         },
         due: false,
         unbooked: 0.0,

@@ -28,7 +28,7 @@ impl Engine {
         let mut found = Vec::new();
         for (dimension, size) in crate::vary::dimensions(w) {
             for above in [false, true] {
-                // Steps of a quarter octave over five decades, then a bisection between the last two.
+                // Steps of a quarter octave over three and a half decades, then a bisection between the last two.
                 let step = |i: i32| {
                     (size as f64 * 2f64.powf(f64::from(i) * if above { 0.25 } else { -0.25 })) as usize
                 };

@@ -26,7 +26,8 @@ use crate::kernel::Kernel;
 use crate::place::Wire;
 use crate::policy::{Adaptive, Policy};
 use crate::registry::{Registry, RegistryError};
-use crate::units::Seconds;
+use crate::units::{Bytes, Seconds};
+use crate::workload::Workload;
 use decide::Known;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -77,6 +78,19 @@ pub struct Settings {
     pub disable: Vec<String>,
     /// Whether kernels that others always outdo are weighed too.
     pub weigh_all: bool,
+    /// Most memory of the host that a candidate may need, its operands, results and scratch together. A candidate of which
+    /// one of them alone is more than its device has is none anyhow.
+    pub memory: Option<Bytes>,
+}
+
+impl Settings {
+    /// Whether it is too small for more than one thread.
+    fn is_small(&self, w: &Workload) -> bool {
+        self.small_batch.is_some_and(|limit| {
+            let shape = w.dims().iter().product();
+            w.inputs().iter().map(|o| o.elements()).fold(shape, usize::max) < limit
+        })
+    }
 }
 
 impl Default for Settings {
@@ -92,6 +106,7 @@ impl Default for Settings {
             force: None,
             disable: Vec::new(),
             weigh_all: false,
+            memory: None,
         }
     }
 }

@@ -16,6 +16,40 @@ use std::sync::atomic::Ordering;
 /// Moves to each device of one workload, worked out when the first kernel there is met.
 type Known = SmallVec<[(DeviceId, Result<Carried, Refusal>); 2]>;
 
+/// Bytes that a workload's operands and results span: all of them, and the largest.
+struct Needs {
+    all: u64,
+    largest: u64,
+}
+
+impl Needs {
+    /// Nothing is known of what user code needs.
+    fn of(w: &Workload) -> Needs {
+        let none = Needs { all: 0, largest: 0 };
+        if w.class() == OpClass::Custom {
+            return none;
+        }
+        let spans = w.inputs().iter().chain(w.outputs()).map(|o| o.span().0 as u64);
+        let add = |n: Needs, span: u64| Needs { all: n.all + span, largest: n.largest.max(span) };
+        spans.fold(none, add)
+    }
+
+    /// Why there is no room for them and so much scratch, if there is none: operands may share memory, so that what the
+    /// device has tells only of the largest.
+    fn beyond(&self, scratch: u64, has: Option<u64>, allowed: Option<Bytes>) -> Option<Refusal> {
+        let (one, all) = (self.largest.max(scratch), self.all + scratch);
+        match (has, allowed) {
+            (Some(has), _) if one > has => {
+                Some(Refusal::new(format!("it needs {} where there are {}", Bytes(one), Bytes(has))))
+            }
+            (_, Some(most)) if all > most.0 => {
+                Some(Refusal::new(format!("it needs {} and may have {most} (memory.limit)", Bytes(all))))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What a survey is for.
 enum Scope<'a> {
     /// Those that may win.
@@ -58,9 +92,8 @@ impl Engine {
         let settings = read(&self.settings);
         let watches: SmallVec<[_; 4]> = lock(&self.watches).iter().map(|(k, w)| (*k, *w)).collect();
         let now = self.observations.load(Ordering::Relaxed);
-        let shape = w.dims().iter().product();
-        let elements = w.inputs().iter().map(|o| o.elements()).fold(shape, usize::max);
-        let small = settings.small_batch.is_some_and(|limit| elements < limit);
+        let small = settings.is_small(w);
+        let needs = Needs::of(w);
         let subject = model.subject(w, hash);
         let unknown = Machine::default();
         let at_home = w.inputs().iter().chain(w.outputs()).all(|o| o.place == Place::Host);
@@ -108,8 +141,14 @@ impl Engine {
                 continue;
             }
             let machine = site.map_or(&unknown, |d| &d.machine);
+            let most = site.and_then(|d| d.identity.memory);
+            let allowed = settings.memory.filter(|_| place == Place::Host);
             for params in kernel.params(w) {
                 if small && params.threads > 1 {
+                    let limit = settings.small_batch.unwrap_or_default();
+                    scope.refused(index, || {
+                        Refusal::new(format!("more than one thread below {limit} elements (small_batch)"))
+                    });
                     continue;
                 }
                 let variant = Variant { kernel: index, params };
@@ -122,6 +161,10 @@ impl Engine {
                 let watch = watches.iter().find(|(k, _)| *k == group).map_or_else(Watch::default, |w| w.1);
                 let speed = watch.speed() * machine.pace.unwrap_or(1.0);
                 let scratch = kernel.scratch(w, params) as u64;
+                if let Some(why) = needs.beyond(scratch, most, allowed) {
+                    scope.refused(index, || why);
+                    continue;
+                }
                 let limit = if likely { slowest } else { f64::INFINITY };
                 let Some(mut estimate) = model.estimate(variant, &subject, &terms, speed, scratch, limit)
                 else {

@@ -9,6 +9,7 @@ mod failure;
 mod frozen;
 mod interval;
 mod outdone;
+mod overridden;
 mod places;
 mod simulated;
 mod slowdown;

@@ -17,6 +17,8 @@ const KEEP_FOR: Duration = Duration::from_secs(10);
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// A visit to a shelf reads the clock once in this many: the clock costs as much as the visit.
 const VISITS_PER_CLOCK: u32 = 64;
+/// Bytes up to which a touched block has room for the next power of two: of more, what nobody asked for is missed elsewhere.
+const ROUNDED: usize = 1 << 30;
 
 /// A pool of reusable memory; clones share it. See the [module](super) for an example.
 #[derive(Clone)]
@@ -75,11 +77,14 @@ impl MemoryPool {
     }
 
     /// A block of `bytes` bytes in the smallest idle one that has room, whatever its size; a fresh one has room for the next
-    /// power of two. For who takes all sizes in turn and wants memory that was touched before.
+    /// power of two up to a gigabyte. For who takes all sizes in turn and wants memory that was touched before.
     pub fn take_touched(&self, bytes: usize) -> Result<Block, MemoryError> {
         let least = Class::holding(bytes.min(LARGEST));
         let touched = |class: &Class| self.shared.shelf(*class).oldest().is_some();
-        let fresh = || Class::holding(bytes.min(LARGEST).next_power_of_two());
+        let fresh = || match bytes > ROUNDED {
+            true => least,
+            false => Class::holding(bytes.next_power_of_two()),
+        };
         let class = Class::all().skip(least.index()).find(touched).unwrap_or_else(fresh);
         self.take_of(class, bytes, false)
     }
@@ -118,6 +123,11 @@ impl MemoryPool {
     /// Gives idle blocks back to the system, oldest first, until at most `keep` bytes lie idle.
     pub fn trim(&self, keep: usize) {
         self.shared.trim(keep);
+    }
+
+    /// The limit that was set, if one was.
+    pub fn hard_limit(&self) -> Option<usize> {
+        Some(self.shared.hard_limit.load(Relaxed)).filter(|limit| *limit != usize::MAX)
     }
 
     /// Refuses blocks that would bring the bytes in use above `limit`; `None` lifts the limit.

@@ -42,6 +42,8 @@ pub struct Calm {
     handoff: Mutex<Prevailing>,
     /// Where a team has more than two threads.
     of_many: Mutex<Usual>,
+    /// When threads were last looked for in passing and did not come together.
+    missed: Mutex<Option<Instant>>,
     /// Whether threads have their cores to themselves.
     pub whole: Whole,
 }
@@ -51,6 +53,7 @@ impl Default for Calm {
         Calm {
             handoff: Mutex::new(Prevailing::new(SAME, MEMORY)),
             of_many: Mutex::new(Usual::new(QUIET, MEMORY, SHARE)),
+            missed: Mutex::default(),
             whole: Whole::default(),
         }
     }
@@ -79,14 +82,37 @@ impl Calm {
         if team.max() != 2 {
             return None;
         }
-        let known = self.seen().last().filter(|(at, _)| at.elapsed() <= old);
-        let (begun, mut last) = (Instant::now(), known);
+        let (begun, mut last) = (Instant::now(), self.known(old));
         // A thread has to be started first, in a new process, and both to get up to speed.
         while last.is_none() && begun.elapsed() < LOOK {
             self.now(team);
             last = self.seen().last().filter(|(at, _)| *at >= begun);
         }
         last.map(|(_, took)| took)
+    }
+
+    /// The same between a program's own runs: one look, some ten microseconds where threads are awake, and where they do not
+    /// come together none for as long again. (Looking on took three milliseconds after every observed run, for as long as a core
+    /// was shared.)
+    pub fn glance(&self, team: &Team, old: Duration) -> Option<f64> {
+        // Somebody looks just now.
+        let Ok(mut missed) = self.missed.try_lock() else { return None };
+        if team.max() != 2 || missed.is_some_and(|at| at.elapsed() <= old) {
+            return None;
+        }
+        let begun = Instant::now();
+        let mut last = self.known(old);
+        if last.is_none() {
+            self.now(team);
+            last = self.seen().last().filter(|(at, _)| *at >= begun);
+            *missed = last.is_none().then(Instant::now);
+        }
+        last.map(|(_, took)| took)
+    }
+
+    /// The last hand-off, if it is no older than this.
+    fn known(&self, old: Duration) -> Option<(Instant, f64)> {
+        self.seen().last().filter(|(at, _)| at.elapsed() <= old)
     }
 
     /// Takes the present way between threads as usual: for when it has gone on too long to wait.
@@ -171,6 +197,21 @@ mod tests {
         calm.seen().judge(7.0, long_ago);
         assert_eq!(look(Duration::from_secs(3600)), Some(7.0));
         assert!(look(Duration::from_secs(1)).is_none_or(|now| now < 7.0));
+    }
+
+    #[test]
+    fn threads_that_did_not_come_together_are_not_looked_for_again_at_once() {
+        let (calm, team) = (Calm::default(), Team::new(2));
+        let an_hour = Duration::from_secs(3600);
+        // Both are busy with something else.
+        _ = team.run(2, &|_| {
+            if calm.missed.lock().unwrap().is_none() {
+                assert_eq!(calm.glance(&team, an_hour), None);
+            }
+        });
+        assert!(calm.missed.lock().unwrap().is_some());
+        assert_eq!(calm.glance(&team, an_hour), None, "not yet");
+        assert!((0..1_000).any(|_| calm.glance(&team, Duration::ZERO).is_some()));
     }
 
     #[test]

@@ -276,7 +276,7 @@ impl Inner {
         self.tracker.foretold(&name, decision.predicted().0 - moved, low.0 - moved, high.0 - moved, took.0);
         self.look_at_clock();
         if decision.params().threads > 1 {
-            self.look_at_cores(CORES);
+            self.learn_of_cores(self.cpu.glance(CORES));
         }
         let news = self.engine.observe(decision, took);
         let shift =
@@ -289,9 +289,13 @@ impl Inner {
         self.engine.set_tick(self.cpu_id, self.cpu.tick(CLOCK));
     }
 
-    /// Has decisions know how far apart the CPU's cores lie, or lay not longer ago than this. Threads that sleep are waked for it.
-    pub(crate) fn look_at_cores(&self, old: Duration) {
-        if let Some(handoff) = self.cpu.handoff(old) {
+    /// Has decisions know how far apart the CPU's cores lie now. Threads that sleep are waked for it.
+    pub(crate) fn look_at_cores(&self) {
+        self.learn_of_cores(self.cpu.handoff(Duration::ZERO));
+    }
+
+    fn learn_of_cores(&self, handoff: Option<f64>) {
+        if let Some(handoff) = handoff {
             self.engine.set_handoff(self.cpu_id, handoff);
         }
     }
