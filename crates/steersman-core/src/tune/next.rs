@@ -2,7 +2,7 @@
 
 use super::Wanted;
 use crate::candidate::{Candidate, Candidates};
-use crate::cost::Variant;
+use crate::cost::{Source, Variant};
 use crate::engine::Engine;
 use crate::measure::UNMOVED;
 use crate::op::OpClass;
@@ -17,6 +17,11 @@ const SHORT: f64 = 1e-6;
 
 /// Runs this long (seconds) cost so much that only those likely to win are timed.
 const LONG: f64 = 100e-6;
+/// Runs up to this long (seconds) are also timed of those unlikely to win that were only seen at smaller sizes: what their kernel's
+/// other ops take there says little of an op whose rate was probed wrong. (`atan2` of 80,714 f32 on one thread was thought to take
+/// 19 µs by these, after 6,101 had shown that it takes 1.7 times what was probed: 32 µs, where two threads take 17. It cost
+/// 93%.)
+const BEYOND: f64 = 300e-6;
 /// How far behind the best a candidate may be thought and still be likely to win a long run.
 const LIKELY: f64 = 2.5;
 
@@ -64,7 +69,9 @@ impl Pending {
         let all = unmoved(engine, &self.wanted.workload);
         let mut wanted: Vec<Variant> = likely(&all).map(|c| c.variant).collect();
         let cheap = |c: &&Candidate| {
-            c.estimate.mean.0 < SHORT || c.estimate.mean.0 < LONG && c.estimate.evidence.samples < 3
+            let (mean, evidence) = (c.estimate.mean.0, c.estimate.evidence);
+            let beyond = evidence.extrapolated || evidence.source == Source::Pool;
+            mean < SHORT || mean < LONG && evidence.samples < 3 || mean < BEYOND && beyond
         };
         wanted.extend(all.iter().filter(cheap).map(|c| c.variant));
         wanted.retain(|v| self.lacks(*v));
@@ -193,7 +200,11 @@ fn likely(all: &Candidates) -> impl Iterator<Item = &Candidate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Params;
+    use crate::cost::{Machine, Terms};
+    use crate::device::DeviceId;
+    use crate::kernel::{Kernel, Params, Refusal};
+    use crate::op::Op;
+    use std::sync::Arc;
 
     fn queue(all: &[&str]) -> Queue {
         let wanted = |w: &&str| Wanted { workload: w.parse().unwrap(), importance: 1.0 };
@@ -217,6 +228,52 @@ mod tests {
         }
         queue.put_off(&p, vec![parallel]);
         assert!(queue.classes[0].waiting.is_empty());
+    }
+
+    /// So many seconds an element.
+    struct Line(&'static str, f64);
+
+    impl Kernel for Line {
+        fn name(&self) -> &str {
+            self.0
+        }
+        fn device(&self) -> DeviceId {
+            DeviceId(0)
+        }
+        fn handles(&self, _: Op) -> bool {
+            true
+        }
+        fn supports(&self, _: &Workload) -> Result<(), Refusal> {
+            Ok(())
+        }
+        fn terms(&self, w: &Workload, _: Params, _: &Machine) -> Terms {
+            Terms::launch(1e-8).and(self.1 * w.output().elements() as f64)
+        }
+    }
+
+    #[test]
+    fn who_is_unlikely_to_win_is_timed_where_it_was_only_seen_at_smaller_sizes_and_costs_little() {
+        let engine = Engine::new(Default::default());
+        let all = [Line("quick", 1e-10), Line("slow", 4e-10)];
+        for line in all {
+            let seconds = |n: usize| line.1 * n as f64;
+            let kernel = engine.register(Arc::new(Line(line.0, line.1))).unwrap();
+            let seen: &[usize] =
+                if kernel == 0 { &[100, 1_000, 10_000, 700_000] } else { &[100, 1_000, 10_000] };
+            for &n in seen {
+                let w: Workload = format!("exp f32 {n}").parse().unwrap();
+                (0..6).for_each(|_| {
+                    engine.learn(Variant { kernel, params: Params::SERIAL }, &w, seconds(n), 1.0)
+                });
+            }
+        }
+        let timed = |n: usize| {
+            let p = queue(&[&format!("exp f32 {n}")]).classes[0].pending.pop().unwrap();
+            p.contenders(&engine).iter().map(|v| v.kernel).collect::<Vec<_>>()
+        };
+        assert_eq!(timed(10_500), [0], "it was seen there, and lost");
+        assert_eq!(timed(500_000), [0, 1]);
+        assert_eq!(timed(1_000_000), [0], "it would take 400 µs");
     }
 
     #[test]
