@@ -21,7 +21,7 @@ impl Background {
         let work = move || {
             lower_priority();
             let how = Calibrate { quick: true, ..Calibrate::default() };
-            calibrator.run(&how, &mut |_| match seen.load(Ordering::Acquire) {
+            let _ = calibrator.run(&how, &mut |_| match seen.load(Ordering::Acquire) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             });

@@ -1,6 +1,7 @@
 //! Learning a machine: probe its limits, then its rates, then spend the rest where it teaches most.
 
 use crate::error::Error;
+use crate::refresh::{Anew, Before};
 use crate::runtime::{Carrier, Inner, Runtime, at, rig};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use steersman_cpu::{Cpu, plan, probe, rates};
 pub struct Calibrate {
     /// Only what matters most, in about two seconds.
     pub quick: bool,
-    /// Forget what was known of this machine first.
+    /// Forget what was known of this machine first. If it is broken off, what it did not get to stays known.
     pub refresh: bool,
     /// Time it may take; otherwise 13.2 s, and 8 more for each device that outruns the host, or 2.2 s if quick.
     pub budget: Option<Duration>,
@@ -173,7 +174,7 @@ impl Calibrator {
         &self,
         how: &Calibrate,
         progress: &mut dyn FnMut(&Step) -> ControlFlow<()>,
-    ) -> CalibrationReport {
+    ) -> (CalibrationReport, Anew) {
         let started = Instant::now();
         let away = self.away();
         let quicker = away.iter().filter(|p| self.outruns_host(**p)).count();
@@ -187,10 +188,11 @@ impl Calibrator {
             *broken |= progress(&Step { phase, done, left: budget.saturating_sub(used) }).is_break();
             !*broken
         };
-        if how.refresh {
-            self.engine.with_model_mut(|m| m.clear());
-            self.engine.registry().iter().filter_map(|(_, k)| k.winners()).for_each(|w| w.restore(&[]));
-        }
+        let before = how.refresh.then(|| {
+            let there = away.iter().filter_map(|p| if let Place::Device(id) = p { Some(*id) } else { None });
+            let devices = std::iter::once(self.device).chain(there).collect();
+            Before::take(&self.engine, devices, !how.quick)
+        });
         let known =
             self.engine.devices().get(self.device.0 as usize).map(|d| d.machine.clone()).unwrap_or_default();
         if known.levels.is_empty() || known.rates.is_empty() || how.refresh {
@@ -240,12 +242,14 @@ impl Calibrator {
             let machine = Machine { rest: self.cpu.calm.rest(), ..device.machine.clone() };
             self.engine.set_machine(self.device, machine);
         }
+        report.interrupted |= broken;
+        let anew = before.map(|b| b.end(&self.engine, report.interrupted)).unwrap_or_default();
         if report.samples >= ENOUGH_SAMPLES {
             self.calibrated.store(true, Ordering::Release);
         }
         self.engine.forget_incumbents();
         let seconds = started.elapsed().as_secs_f64();
-        CalibrationReport {
+        let report = CalibrationReport {
             seconds,
             disturbed: (report.disturbed.as_secs_f64() / seconds.max(1e-9)).min(1.0),
             workloads: report.workloads,
@@ -253,7 +257,8 @@ impl Calibrator {
             quarantined: report.quarantined,
             skipped: report.skipped,
             interrupted: report.interrupted,
-        }
+        };
+        (report, anew)
     }
 }
 
@@ -291,8 +296,8 @@ impl Runtime {
         how: &Calibrate,
         progress: &mut dyn FnMut(&Step) -> ControlFlow<()>,
     ) -> Result<CalibrationReport, Error> {
-        let report = Calibrator::of(&self.inner).run(how, progress);
-        self.save()?;
+        let (report, anew) = Calibrator::of(&self.inner).run(how, progress);
+        self.inner.save_anew(&anew)?;
         Ok(report)
     }
 }

@@ -1,13 +1,16 @@
 //! Between the engine's model and wisdom on disk.
 
+use crate::refresh::Anew;
 use std::collections::{BTreeMap, HashMap};
 use steersman_core::cost::{CellKey, History, Knowledge, Machine};
 
 use steersman_core::guard::Offence;
 use steersman_core::op::FUSED;
 use steersman_core::tune::Kept;
-use steersman_core::wisdom::{Batch, Cell, DeviceRow, HistoryRow, MetaRow, QuarantineRow, Snapshot, Wisdom};
-use steersman_core::{DType, DeviceId, Engine, Layout, Op, OpClass, Params, Remembered, Runs};
+use steersman_core::wisdom::{
+    Batch, Cell, DeviceRow, HistoryRow, MetaRow, Outdated, QuarantineRow, Snapshot, Wisdom,
+};
+use steersman_core::{DType, DeviceId, Engine, Kernel, Layout, Op, OpClass, Params, Remembered, Runs};
 
 /// Marks the pool of a class among cells.
 const POOL: &str = "*";
@@ -131,6 +134,40 @@ fn remembered(cell: Cell) -> Option<Remembered> {
     })
 }
 
+/// The row of a cell, with nothing in it.
+fn row(kernel: &dyn Kernel, key: &CellKey, fingerprint: u64) -> Cell {
+    Cell {
+        device: fingerprint,
+        kernel: kernel.name().into(),
+        revision: kernel.revision(),
+        threads: key.variant.params.threads,
+        variant: key.variant.params.variant,
+        op: op_text(key),
+        dtype: key.dtype.name().into(),
+        layout: name_of(&LAYOUTS, key.layout).into(),
+        ..Cell::default()
+    }
+}
+
+/// What no longer counts of what is stored, now that this was learned anew.
+pub fn outdated(engine: &Engine, anew: &Anew) -> Vec<Outdated> {
+    let devices = engine.devices();
+    let find = |index: u16| {
+        let kernel = engine.registry().get(index)?;
+        let device = devices.get(kernel.device().0 as usize)?.identity.fingerprint();
+        Some((kernel, device))
+    };
+    let kernels = anew.kernels.iter().filter_map(|&i| {
+        let (kernel, device) = find(i)?;
+        Some(Outdated::Kernel { device, kernel: kernel.name().into() })
+    });
+    let cells = anew.cells.iter().filter_map(|key| {
+        let (kernel, device) = find(key.variant.kernel)?;
+        Some(Outdated::Cell(row(&**kernel, key, device)))
+    });
+    kernels.chain(cells).collect()
+}
+
 /// Everything the engine knows of a device, to be saved.
 pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: bool) -> Batch {
     let mut batch = Batch::default();
@@ -147,19 +184,9 @@ pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: 
     engine.with_model(|model| {
         for (key, known) in model.cells() {
             let Some(kernel) = of_device(key.variant.kernel) else { continue };
-            batch.cells.push(Cell {
-                device: fingerprint,
-                kernel: kernel.name().into(),
-                revision: kernel.revision(),
-                threads: key.variant.params.threads,
-                variant: key.variant.params.variant,
-                op: op_text(&key),
-                dtype: key.dtype.name().into(),
-                layout: name_of(&LAYOUTS, key.layout).into(),
-                samples: known.samples(),
-                payload: known.into_bytes(),
-                updated: 0.0,
-            });
+            let samples = known.samples();
+            let row = row(&**kernel, &key, fingerprint);
+            batch.cells.push(Cell { samples, payload: known.into_bytes(), ..row });
         }
     });
     for r in engine.runs() {

@@ -10,6 +10,7 @@ mod webgpu;
 use crate::background::Background;
 use crate::error::Error;
 use crate::plan::Planner;
+use crate::refresh::Anew;
 use crate::remember;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -251,6 +252,11 @@ impl Runtime {
 
 impl Inner {
     pub(crate) fn save(&self) -> Result<(), Error> {
+        self.save_anew(&Anew::default())
+    }
+
+    /// The same, after deleting what is stored of what was learned anew.
+    pub(crate) fn save_anew(&self, anew: &Anew) -> Result<(), Error> {
         if self.knobs.frozen {
             return Ok(());
         }
@@ -260,6 +266,7 @@ impl Inner {
         let log = self.log.take_new();
         if changes == self.saved.load(Ordering::Acquire)
             && log.is_empty()
+            && anew.is_empty()
             && !self.probed.swap(false, Ordering::AcqRel)
         {
             return Ok(());
@@ -269,6 +276,7 @@ impl Inner {
         for (id, device) in self.carrier.accelerators.iter() {
             remember::add_accelerator(&mut batch, &self.engine, id, device.fingerprint);
         }
+        batch.outdated = remember::outdated(&self.engine, anew);
         batch.log = log;
         batch.usage = self.tracker.take_unsaved();
         self.wisdom.save(batch)?;

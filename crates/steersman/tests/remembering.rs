@@ -1,7 +1,8 @@
 //! What one process learned, the next one knows.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
-use steersman::{Adaptive, Knobs, Runtime};
+use steersman::{Adaptive, Calibrate, Knobs, Runtime};
 use steersman_core::Workload;
 use steersman_core::cost::Estimate;
 
@@ -121,4 +122,75 @@ fn runs_of_an_exact_workload_are_known_in_the_next_process() {
     assert_eq!(exact(&rt), 16, "known, with the say of a few runs");
     let shown = rt.wisdom().load(rt.fingerprint());
     assert!(shown.history.iter().all(|h| h.workload == "exp f32 1000"), "{:?}", shown.history);
+}
+
+/// What every kernel is thought to take for some additions, in seconds.
+fn additions(rt: &Runtime) -> Vec<f64> {
+    let w: Workload = "add f32 701 701".parse().expect("a workload");
+    rt.engine().estimates(&w).iter().map(|c| c.estimate.mean.0).collect()
+}
+
+/// A file in which additions were seen to take a second, very often, and a function a few times.
+fn weeks_of_nonsense(file: &std::path::Path) {
+    let rt = runtime(file);
+    sleeper(&rt, 1);
+    let w: Workload = "add f32 701 701".parse().expect("a workload");
+    for c in rt.engine().estimates(&w) {
+        (0..3000).for_each(|_| rt.engine().learn(c.variant, &w, 1.0, 1.0));
+    }
+    let at = Workload::custom("sleep", &[500]).expect("a size");
+    for c in rt.engine().estimates(&at) {
+        (0..4).for_each(|_| rt.engine().learn(c.variant, &at, 1e-3, 1.0));
+    }
+    rt.engine().with_model_mut(|m| m.refit());
+    assert!(additions(&rt).iter().all(|&s| s > 0.5));
+    rt.save().expect("saved");
+}
+
+#[test]
+fn a_refreshed_machine_is_not_outdone_by_what_was_known_of_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("wisdom.db");
+    weeks_of_nonsense(&file);
+    {
+        let rt = runtime(&file);
+        sleeper(&rt, 1);
+        let budget = Some(Duration::from_millis(500));
+        let how = Calibrate { quick: true, refresh: true, budget };
+        let report = rt.calibrate(&how, &mut |_| ControlFlow::Continue(())).expect("calibrated");
+        assert!(!report.interrupted && report.samples > 0, "{report:?}");
+        assert!(samples(&rt).iter().all(|&n| n == 4), "nobody calibrates users' functions");
+    }
+    let rt = runtime(&file);
+    sleeper(&rt, 1);
+    assert!(additions(&rt).iter().all(|&s| s < 0.1), "{:?}", additions(&rt));
+    assert!(samples(&rt).iter().all(|&n| n == 4), "{:?}", samples(&rt));
+}
+
+#[test]
+fn a_refresh_that_is_broken_off_loses_only_what_it_replaces() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("wisdom.db");
+    weeks_of_nonsense(&file);
+    {
+        let rt = runtime(&file);
+        let how = Calibrate { refresh: true, ..Calibrate::default() };
+        let report = rt.calibrate(&how, &mut |_| ControlFlow::Break(())).expect("calibrated");
+        assert!(report.interrupted && report.samples == 0, "{report:?}");
+        assert!(additions(&rt).iter().all(|&s| s > 0.5), "{:?}", additions(&rt));
+    }
+    assert!(additions(&runtime(&file)).iter().all(|&s| s > 0.5));
+    {
+        let rt = runtime(&file);
+        let how = Calibrate { refresh: true, ..Calibrate::default() };
+        let mut added = false;
+        let mut until_something_was_added = |s: &steersman::Step| {
+            let before = std::mem::replace(&mut added, s.phase.starts_with("measuring add f32"));
+            if before { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let report = rt.calibrate(&how, &mut until_something_was_added).expect("calibrated");
+        assert!(report.interrupted && report.samples > 0, "{report:?}");
+    }
+    let known = additions(&runtime(&file));
+    assert!(known.iter().any(|&s| s < 0.1), "measured anew: {known:?}");
 }

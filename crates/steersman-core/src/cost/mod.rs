@@ -33,6 +33,6 @@ pub use knowledge::Knowledge;
 pub use local::{Coordinates, Corners, Correction, Local};
 pub use machine::{Level, Machine, Rates, Rest, Traffic};
 pub use mix::Mix;
-pub use model::Model;
+pub use model::{Model, Taken};
 pub use regress::{Belief, Fit, Prediction, Stats, t90};
 pub use terms::{MAX_TERMS, Terms};

@@ -108,6 +108,13 @@ fn central(spread: f64) -> f64 {
     1.0 - (1.0 - CENTRAL) * ((spread - from) / (to - from)).clamp(0.0, 1.0)
 }
 
+/// What was taken out of a model.
+#[derive(Default)]
+pub struct Taken {
+    cells: Vec<(CellKey, Knowledge)>,
+    history: Vec<((u64, Variant), (u64, History))>,
+}
+
 /// Everything learned about costs.
 #[derive(Default)]
 pub struct Model {
@@ -364,6 +371,31 @@ impl Model {
     pub fn forget_history(&mut self) {
         self.history.clear();
         self.seen.clear();
+    }
+
+    /// Takes all that is known of some variants out, to be learned anew.
+    pub fn take_out(&mut self, of: impl Fn(Variant) -> bool) -> Taken {
+        self.changes += 1;
+        self.samples.retain(|s| !of(s.key.variant));
+        let cells = self.cells.take_out(|key| of(key.variant));
+        let history = self.history.extract_if(|(_, variant), _| of(*variant)).collect();
+        self.seen = self.history.keys().map(|(hash, _)| *hash).collect();
+        Taken { cells, history }
+    }
+
+    /// Puts what was taken out of some variants back, where nothing was learned since.
+    pub fn put_back(&mut self, taken: Taken, of: impl Fn(Variant) -> bool) {
+        for (key, knowledge) in taken.cells {
+            if of(key.variant) && self.cells.get(&key).is_none() {
+                self.cells.put_back(key, knowledge);
+            }
+        }
+        for ((hash, variant), known) in taken.history {
+            if of(variant) {
+                self.seen.insert(hash);
+                self.history.entry((hash, variant)).or_insert(known);
+            }
+        }
     }
 
     /// Forgets everything.

@@ -137,9 +137,25 @@ pub struct MetaRow {
     pub updated: f64,
 }
 
+/// What was found out anew, so that what is stored of it no longer counts, however many samples it has.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outdated {
+    /// All cells and histories of a kernel, of every revision.
+    Kernel {
+        /// The device's fingerprint.
+        device: u64,
+        /// The kernel's name.
+        kernel: String,
+    },
+    /// One cell; only its key matters.
+    Cell(Cell),
+}
+
 /// What one save writes, all or nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
+    /// What is deleted before the rest is written.
+    pub outdated: Vec<Outdated>,
     /// Devices, replacing what is stored of them.
     pub devices: Vec<DeviceRow>,
     /// Cells; each replaces one with no more samples.

@@ -124,6 +124,39 @@ fn a_poorer_cell_does_not_replace_a_richer_one_and_usage_adds_up() {
 }
 
 #[test]
+fn what_is_outdated_goes_however_many_samples_it_has() {
+    let (_dir, path) = fresh();
+    let far = Cell { device: 1, ..cell("a", 900) };
+    let older = Cell { revision: 1, ..cell("a", 900) };
+    let before = [cell("a", 900), older, far.clone(), cell("b", 900), cell("c", 900)].to_vec();
+    let mut batch = everything();
+    batch.cells = before;
+    let one = batch.history[0].clone();
+    let history = |kernel: &str| HistoryRow { kernel: kernel.into(), ..one.clone() };
+    batch.history = vec![history("a"), history("b")];
+    // Into the file, and into memory while the file cannot be written.
+    for wait in [false, true] {
+        let wisdom = open(&path);
+        wisdom.save(batch.clone()).unwrap();
+        let other = rusqlite::Connection::open(&path).unwrap();
+        if wait {
+            other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        }
+        let kernel = Outdated::Kernel { device: HERE, kernel: "a".into() };
+        let outdated = vec![kernel, Outdated::Cell(cell("b", 0))];
+        wisdom.save(Batch { outdated, ..cells(&[("a", 3), ("b", 3), ("c", 3)]) }).unwrap();
+        let want = [cell("a", 3), cell("b", 3), cell("c", 900)];
+        assert_eq!(wisdom.load(HERE).cells, want, "waiting: {wait}");
+        drop(other);
+        wisdom.save(cells(&[("d", 1)])).unwrap();
+        let known = open(&path).load(HERE);
+        assert_eq!(known.cells[..3], want, "waiting: {wait}");
+        assert_eq!(known.history, [history("b")]);
+        assert_eq!(open(&path).load(1).cells, [far.clone()]);
+    }
+}
+
+#[test]
 fn a_lifted_quarantine_is_gone() {
     let wisdom = Wisdom::open(None).wisdom;
     let batch = everything();

@@ -36,6 +36,9 @@ pub(super) fn write(
 fn write_rows(tx: &Connection, batch: &Batch, rule: UsageRule, log_capacity: usize) -> Result<(), Trouble> {
     let now = unix_time();
     let at = |time: f64| if time == 0.0 { now } else { time };
+    for o in &batch.outdated {
+        delete(tx, o)?;
+    }
     for d in &batch.devices {
         tx.prepare_cached(
             "INSERT INTO devices VALUES(?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET identity = excluded.identity,
@@ -140,6 +143,34 @@ fn write_rows(tx: &Connection, batch: &Batch, rule: UsageRule, log_capacity: usi
         tx.prepare_cached("INSERT INTO log(entry) VALUES(?1)")?.execute([text])?;
     }
     prune(tx, batch, log_capacity)
+}
+
+fn delete(tx: &Connection, outdated: &Outdated) -> Result<(), Trouble> {
+    match outdated {
+        Outdated::Kernel { device, kernel } => {
+            for table in ["cells", "history"] {
+                let sql = format!("DELETE FROM {table} WHERE device = ?1 AND kernel = ?2");
+                tx.prepare_cached(&sql)?.execute((signed(*device), kernel))?;
+            }
+        }
+        Outdated::Cell(c) => {
+            tx.prepare_cached(
+                "DELETE FROM cells WHERE device = ?1 AND kernel = ?2 AND revision = ?3 AND threads = ?4
+                 AND variant = ?5 AND op = ?6 AND dtype = ?7 AND layout = ?8",
+            )?
+            .execute((
+                signed(c.device),
+                &c.kernel,
+                c.revision,
+                c.threads,
+                c.variant,
+                &c.op,
+                &c.dtype,
+                &c.layout,
+            ))?;
+        }
+    }
+    Ok(())
 }
 
 /// Keeps history and log bounded.

@@ -21,6 +21,10 @@ impl Slot {
         self.cell.get_or_init(|| Box::new(self.written.as_ref().map_or_else(Cell::default, Cell::of)))
     }
 
+    fn knowledge(&self) -> Knowledge {
+        self.written.clone().unwrap_or_else(|| self.read().knowledge())
+    }
+
     fn read_mut(&mut self) -> &mut Cell {
         self.read();
         // From now on they differ.
@@ -57,7 +61,12 @@ impl Cells {
     pub fn write_down(&self) -> impl Iterator<Item = (CellKey, Knowledge)> {
         self.0
             .iter()
-            .map(|(key, slot)| (*key, slot.written.clone().unwrap_or_else(|| slot.read().knowledge())))
+            .map(|(key, slot)| (*key, slot.knowledge()))
+    }
+
+    pub fn take_out(&mut self, of: impl Fn(&CellKey) -> bool) -> Vec<(CellKey, Knowledge)> {
+        let taken = self.0.extract_if(|key, _| of(key));
+        taken.map(|(key, slot)| (key, slot.knowledge())).collect()
     }
 
     pub fn clear(&mut self) {
