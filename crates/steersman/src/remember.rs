@@ -168,8 +168,8 @@ pub fn outdated(engine: &Engine, anew: &Anew) -> Vec<Outdated> {
     kernels.chain(cells).collect()
 }
 
-/// Everything the engine knows of a device, to be saved.
-pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: bool) -> Batch {
+/// Everything the engine knows of a device, to be saved; histories only where they changed since.
+pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: bool, since: u64) -> Batch {
     let mut batch = Batch::default();
     if let Some(d) = engine.devices().get(device.0 as usize) {
         let machine = Machine { winners: winners(engine, device), ..d.machine.clone() };
@@ -189,7 +189,7 @@ pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: 
             batch.cells.push(Cell { samples, payload: known.into_bytes(), ..row });
         }
     });
-    for r in engine.runs() {
+    for r in engine.runs_since(since) {
         let here = engine.registry().find(&r.kernel).is_some_and(|k| of_device(k).is_some());
         if here {
             batch.history.push(HistoryRow {
@@ -225,8 +225,8 @@ pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: 
 }
 
 /// Adds all that is known of a device with memory of its own, and of the way to it.
-pub fn add_accelerator(batch: &mut Batch, engine: &Engine, device: DeviceId, fingerprint: u64) {
-    let other = collect(engine, device, fingerprint, false);
+pub fn add_accelerator(batch: &mut Batch, engine: &Engine, device: DeviceId, fingerprint: u64, since: u64) {
+    let other = collect(engine, device, fingerprint, false, since);
     batch.devices.extend(other.devices);
     batch.cells.extend(other.cells);
     batch.history.extend(other.history);

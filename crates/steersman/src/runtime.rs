@@ -272,9 +272,10 @@ impl Inner {
             return Ok(());
         }
         let calibrated = self.calibrated.load(Ordering::Acquire);
-        let mut batch = remember::collect(&self.engine, self.cpu_id, self.fingerprint, calibrated);
+        let saved = self.saved.load(Ordering::Acquire);
+        let mut batch = remember::collect(&self.engine, self.cpu_id, self.fingerprint, calibrated, saved);
         for (id, device) in self.carrier.accelerators.iter() {
-            remember::add_accelerator(&mut batch, &self.engine, id, device.fingerprint);
+            remember::add_accelerator(&mut batch, &self.engine, id, device.fingerprint, saved);
         }
         batch.outdated = remember::outdated(&self.engine, anew);
         batch.log = log;

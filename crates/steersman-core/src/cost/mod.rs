@@ -28,6 +28,7 @@ mod terms;
 pub use coordinates::coordinates;
 pub use estimate::{Estimate, Evidence, Source, normal_cdf};
 pub use history::History;
+pub(crate) use history::REMEMBERED;
 pub use key::{CellKey, Subject, Variant};
 pub use knowledge::Knowledge;
 pub use local::{Coordinates, Corners, Correction, Local};

@@ -108,18 +108,27 @@ fn central(spread: f64) -> f64 {
     1.0 - (1.0 - CENTRAL) * ((spread - from) / (to - from)).clamp(0.0, 1.0)
 }
 
+/// The history of one exact workload in one variant.
+struct Exact {
+    history: History,
+    /// When it last changed, to tell which are the oldest.
+    at: u64,
+    /// [`Model::changes`] at its last measurement; 0 if it is as it was remembered.
+    measured: u64,
+}
+
 /// What was taken out of a model.
 #[derive(Default)]
 pub struct Taken {
     cells: Vec<(CellKey, Knowledge)>,
-    history: Vec<((u64, Variant), (u64, History))>,
+    history: Vec<((u64, Variant), Exact)>,
 }
 
 /// Everything learned about costs.
 #[derive(Default)]
 pub struct Model {
     cells: Cells,
-    history: HashMap<(u64, Variant), (u64, History), BuildHasherDefault<Mix>>,
+    history: HashMap<(u64, Variant), Exact, BuildHasherDefault<Mix>>,
     /// Workloads with a history: one look for all candidates of a workload that has none.
     seen: HashSet<u64, BuildHasherDefault<Mix>>,
     clock: u64,
@@ -195,7 +204,7 @@ impl Model {
             mean = mean.max(LEAST * size);
         }
         if subject.seen
-            && let Some((_, h)) = self.history.get(&(subject.hash, variant))
+            && let Some(Exact { history: h, .. }) = self.history.get(&(subject.hash, variant))
         {
             let (vm, vh) = (spread * spread, h.variance());
             mean = ((mean.ln() / vm + h.mean / vh) / (1.0 / vm + 1.0 / vh)).exp();
@@ -251,13 +260,14 @@ impl Model {
         if weight >= 1.0 {
             self.clock += 1;
             let clock = self.clock;
-            let entry = self.history.entry((hash, variant)).or_default();
-            entry.0 = clock;
-            entry.1.add(seconds.ln());
+            let new = Exact { history: History::default(), at: 0, measured: 0 };
+            let entry = self.history.entry((hash, variant)).or_insert(new);
+            (entry.at, entry.measured) = (clock, self.changes);
+            entry.history.add(seconds.ln());
             self.seen.insert(hash);
             if self.history.len() > HISTORY_CAPACITY {
                 let newest = clock;
-                self.history.retain(|_, (at, _)| newest - *at < HISTORY_CAPACITY as u64 / 2);
+                self.history.retain(|_, e| newest - e.at < HISTORY_CAPACITY as u64 / 2);
                 self.seen = self.history.keys().map(|(hash, _)| *hash).collect();
             }
         }
@@ -349,7 +359,7 @@ impl Model {
     pub fn restore_history(&mut self, hash: u64, variant: Variant, history: History) {
         self.clock += 1;
         self.seen.insert(hash);
-        self.history.insert((hash, variant), (self.clock, history));
+        self.history.insert((hash, variant), Exact { history, at: self.clock, measured: 0 });
     }
 
     /// Everything known, cell by cell, to be written down.
@@ -362,9 +372,10 @@ impl Model {
         self.cells.get(key).map_or(0, |c| c.stats.samples)
     }
 
-    /// Every exact workload's history, by key hash.
-    pub fn histories(&self) -> impl Iterator<Item = (u64, Variant, &History)> {
-        self.history.iter().map(|((hash, v), (_, h))| (*hash, *v, h))
+    /// The history of every exact workload that was measured since there were so many changes, by key hash.
+    pub fn histories_since(&self, changes: u64) -> impl Iterator<Item = (u64, Variant, &History)> {
+        let new = self.history.iter().filter(move |(_, e)| e.measured > changes);
+        new.map(|((hash, v), e)| (*hash, *v, &e.history))
     }
 
     /// Forgets the history of exact workloads, so that only the regression speaks.

@@ -64,9 +64,9 @@ pub struct Runs {
 }
 
 impl Engine {
-    /// Measured runs of the workloads that programs asked for, to be written down: of those that live on the host and
-    /// have a text form, since other processes know them by it.
-    pub fn runs(&self) -> Vec<Runs> {
+    /// Runs of the workloads that programs asked for and that were measured since the model had changed so often, to be
+    /// written down: of those that live on the host and have a text form, since other processes know them by it.
+    pub fn runs_since(&self, changes: u64) -> Vec<Runs> {
         let asked: HashMap<u64, Workload> = {
             let known = lock(&self.known);
             known.iter().filter(|(_, k)| k.observed > 0).map(|(h, k)| (*h, k.workload.clone())).collect()
@@ -74,7 +74,7 @@ impl Engine {
         let texts: HashMap<u64, String> =
             asked.into_iter().filter_map(|(hash, w)| Some((hash, text_of(&w)?))).collect();
         self.with_model(|model| {
-            let runs = model.histories().filter_map(|(hash, variant, history)| {
+            let runs = model.histories_since(changes).filter_map(|(hash, variant, history)| {
                 let (workload, kernel) = (texts.get(&hash)?, self.registry.get(variant.kernel)?);
                 Some(Runs {
                     workload: workload.clone(),

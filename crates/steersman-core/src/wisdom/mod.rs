@@ -13,8 +13,8 @@
 //! # Ok::<(), steersman_core::wisdom::WisdomError>(())
 //! ```
 //! Several processes at once is the normal case: SQLite in WAL mode, one transaction a save, and rows merge:
-//! of two states of a cell the one with more samples stays, unless a batch says that what is stored is outdated; runs
-//! are added up.
+//! of two states of a cell the one with more samples stays, unless a batch says that what is stored is outdated; of two
+//! histories the later one, if both have as many runs as count; runs are added up.
 //!
 //! Whatever cannot be written to the file now is kept in an overlay in memory, merged into what is read, and
 //! written with the next save that succeeds.

@@ -160,7 +160,8 @@ pub struct Batch {
     pub devices: Vec<DeviceRow>,
     /// Cells; each replaces one with no more samples.
     pub cells: Vec<Cell>,
-    /// Histories; each replaces one with no more measurements.
+    /// Histories; each replaces one of no more measurements. Those beyond the ones that a later process counts do not
+    /// matter: of two such the later one stays, whose machine is today's.
     pub history: Vec<HistoryRow>,
     /// New quarantines.
     pub quarantine: Vec<QuarantineRow>,

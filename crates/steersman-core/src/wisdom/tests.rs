@@ -208,6 +208,25 @@ fn history_is_bounded_by_dropping_the_oldest() {
 }
 
 #[test]
+fn of_two_histories_with_runs_enough_the_later_one_stays() {
+    let wisdom = Wisdom::open(None).wisdom;
+    let row = |n: u64, mean_ln: f64, updated: f64| HistoryRow {
+        n,
+        mean_ln,
+        updated,
+        ..everything().history[0].clone()
+    };
+    let after = |h: HistoryRow| {
+        wisdom.save(Batch { history: vec![h], ..Batch::default() }).unwrap();
+        wisdom.load(HERE).history[0].mean_ln
+    };
+    assert_eq!(after(row(1000, -11.0, 100.0)), -11.0);
+    assert_eq!(after(row(17, -12.0, 200.0)), -12.0, "measured today");
+    assert_eq!(after(row(1000, -13.0, 150.0)), -12.0, "measured before that");
+    assert_eq!(after(row(3, -14.0, 300.0)), -12.0, "hardly measured");
+}
+
+#[test]
 fn reset_forgets_one_device_or_all() {
     let wisdom = Wisdom::open(None).wisdom;
     wisdom.save(everything()).unwrap();

@@ -3,6 +3,7 @@
 use super::notice::Trouble;
 use super::read::signed;
 use super::rows::*;
+use crate::cost::REMEMBERED;
 use crate::log::unix_time;
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -70,7 +71,8 @@ fn write_rows(tx: &Connection, batch: &Batch, rule: UsageRule, log_capacity: usi
         tx.prepare_cached(
             "INSERT INTO history VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO UPDATE SET
              n = excluded.n, mean_ln = excluded.mean_ln, m2_ln = excluded.m2_ln, updated = excluded.updated
-             WHERE excluded.n > n OR (excluded.n = n AND excluded.updated >= updated)",
+             WHERE min(excluded.n, ?11) > min(n, ?11)
+             OR (min(excluded.n, ?11) = min(n, ?11) AND excluded.updated >= updated)",
         )?
         .execute((
             signed(h.device),
@@ -83,6 +85,7 @@ fn write_rows(tx: &Connection, batch: &Batch, rule: UsageRule, log_capacity: usi
             h.mean_ln,
             h.m2_ln,
             at(h.updated),
+            signed(REMEMBERED),
         ))?;
     }
     for q in &batch.quarantine {

@@ -168,3 +168,24 @@ fn wide_spreads_have_long_tails_and_narrow_ones_are_noise() {
     assert_eq!([0.2, 0.5, 3.0].map(central), [CENTRAL; 3]);
     assert!((central(0.15) - (1.0 + CENTRAL) / 2.0).abs() < 1e-12);
 }
+
+#[test]
+fn what_is_as_it_was_remembered_need_not_be_written_down_again() {
+    let variant = Variant { kernel: 0, params: Params { threads: 1, variant: 0 } };
+    let workload: Workload = "exp f64 300".parse().expect("a workload");
+    let terms = Terms::launch(300e-9);
+    let mut model = Model::default();
+    model.restore_history(1, variant, History { n: 16, mean: -15.0, m2: 0.01 });
+    let new = |model: &Model, since: u64| {
+        let mut all: Vec<(u64, u64)> = model.histories_since(since).map(|(hash, _, h)| (hash, h.n)).collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(new(&model, 0), []);
+    model.observe(variant, &workload, 1, &terms, 300e-9, 1.0);
+    model.observe(variant, &workload, 2, &terms, 300e-9, 1.0);
+    let saved = model.changes();
+    assert_eq!(new(&model, 0), [(1, 17), (2, 1)]);
+    model.observe(variant, &workload, 2, &terms, 300e-9, 1.0);
+    assert_eq!(new(&model, saved), [(2, 2)]);
+}
