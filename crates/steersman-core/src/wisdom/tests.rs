@@ -146,7 +146,7 @@ fn what_is_outdated_goes_however_many_samples_it_has() {
         let outdated = vec![kernel, Outdated::Cell(cell("b", 0))];
         wisdom.save(Batch { outdated, ..cells(&[("a", 3), ("b", 3), ("c", 3)]) }).unwrap();
         let want = [cell("a", 3), cell("b", 3), cell("c", 900)];
-        assert_eq!(wisdom.load(HERE).cells, want, "waiting: {wait}");
+        assert_eq!(wisdom.load(HERE).cells[..3], want, "waiting: {wait}");
         drop(other);
         wisdom.save(cells(&[("d", 1)])).unwrap();
         let known = open(&path).load(HERE);
