@@ -1,5 +1,7 @@
 //! Learning a machine: probe its limits, then its rates, then spend the rest where it teaches most.
 
+mod probing;
+
 use crate::error::Error;
 use crate::refresh::{Anew, Before};
 use crate::runtime::{Carrier, Inner, Runtime, at, rig};
@@ -12,7 +14,7 @@ use steersman_core::measure::Rig;
 use steersman_core::tune::{self, Bench, Calibration, Wanted};
 use steersman_core::{DeviceId, Engine, Place, Workload};
 use steersman_cpu::rig::CpuRig;
-use steersman_cpu::{Cpu, plan, probe, rates};
+use steersman_cpu::{Cpu, plan, probe};
 
 /// How to calibrate.
 #[derive(Clone, Debug, Default)]
@@ -193,18 +195,8 @@ impl Calibrator {
             let devices = std::iter::once(self.device).chain(there).collect();
             Before::take(&self.engine, devices, !how.quick)
         });
-        let known =
-            self.engine.devices().get(self.device.0 as usize).map(|d| d.machine.clone()).unwrap_or_default();
-        if known.levels.is_empty() || known.rates.is_empty() || how.refresh {
-            tell("probing the machine's limits".into(), &mut broken);
-            let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
-            let mut machine = self.cpu.probe(slice, &mut |_, _| {});
-            self.engine.set_machine(self.device, machine.clone());
-            let mut go_on = || tell("timing each op in the nearest cache".into(), &mut broken);
-            rates::probe(&self.cpu, &self.engine, &mut machine, how.quick, &mut go_on);
-            self.engine.set_machine(self.device, machine);
-            self.probed.store(true, Ordering::Release);
-        }
+        let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
+        let forgotten = self.probe(how, slice, &mut |phase| tell(phase, &mut broken));
         let left = || budget.saturating_sub(started.elapsed());
         let host = left().saturating_sub(extra);
         let host = if away.is_empty() { host } else { host.mul_f64(HOST) };
@@ -243,7 +235,8 @@ impl Calibrator {
             self.engine.set_machine(self.device, machine);
         }
         report.interrupted |= broken;
-        let anew = before.map(|b| b.end(&self.engine, report.interrupted)).unwrap_or_default();
+        let mut anew = before.map(|b| b.end(&self.engine, report.interrupted)).unwrap_or_default();
+        anew.cells.extend(forgotten);
         if report.samples >= ENOUGH_SAMPLES {
             self.calibrated.store(true, Ordering::Release);
         }

@@ -194,3 +194,44 @@ fn a_refresh_that_is_broken_off_loses_only_what_it_replaces() {
     let known = additions(&runtime(&file));
     assert!(known.iter().any(|&s| s < 0.1), "measured anew: {known:?}");
 }
+
+#[test]
+fn a_full_calibration_probes_what_a_quick_one_left_out() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let rt = runtime(&dir.path().join("wisdom.db"));
+    let rates = |rt: &Runtime, dtype: &str| {
+        let machine = rt.engine().devices()[0].machine.clone();
+        machine.rates.keys().filter(|key| key.split('|').nth(2) == Some(dtype)).count()
+    };
+    // Broken off where measuring begins.
+    let probe = |quick: bool| {
+        let how = Calibrate { quick, ..Calibrate::default() };
+        rt.calibrate(&how, &mut |s| match s.phase.starts_with("measuring") {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+        .expect("calibrated");
+    };
+    probe(true);
+    assert!(rates(&rt, "f32") > 0 && rates(&rt, "i32") == 0);
+    let learn = |text: &str| {
+        let w: Workload = text.parse().expect("a workload");
+        for c in rt.engine().estimates(&w) {
+            (0..20).for_each(|_| rt.engine().learn(c.variant, &w, 1.0, 1.0));
+        }
+        rt.engine().with_model_mut(|m| m.forget_history());
+        w
+    };
+    let (old, new) = (learn("add f32 701 701"), learn("add i32 701 701"));
+    let known = rt.engine().devices()[0].machine.clone();
+    probe(false);
+    assert!(rates(&rt, "i32") > 0);
+    let machine = rt.engine().devices()[0].machine.clone();
+    assert_eq!(machine.levels, known.levels, "limits are known");
+    assert!(known.rates.iter().all(|(key, rate)| machine.rates.get(key) == Some(rate)), "as before");
+    // What was learned without rates does not count with them.
+    let samples = |w: &Workload| -> u64 {
+        rt.engine().estimates(w).iter().map(|c| c.estimate.evidence.samples).max().unwrap_or(0)
+    };
+    assert_eq!((samples(&old), samples(&new)), (20, 0));
+}

@@ -409,6 +409,13 @@ impl Model {
         }
     }
 
+    /// Forgets some cells, and says which there were. Exact workloads keep their histories.
+    pub fn forget(&mut self, of: impl Fn(&CellKey) -> bool) -> Vec<CellKey> {
+        self.changes += 1;
+        self.samples.retain(|s| !of(&s.key));
+        self.cells.take_out(of).into_iter().map(|(key, _)| key).collect()
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.changes += 1;
