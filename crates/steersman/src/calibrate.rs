@@ -3,11 +3,12 @@
 mod probing;
 
 use crate::error::Error;
-use crate::refresh::{Anew, Before};
-use crate::runtime::{Carrier, Inner, Runtime, at, rig};
+use crate::refresh::Before;
+use crate::remember;
+use crate::runtime::{Carrier, Inner, Keeper, Runtime, at, rig};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use steersman_core::cost::Machine;
 use steersman_core::measure::Rig;
@@ -124,8 +125,7 @@ pub(crate) struct Calibrator {
     cpu: Cpu,
     carrier: Carrier,
     device: DeviceId,
-    calibrated: Arc<AtomicBool>,
-    probed: Arc<AtomicBool>,
+    keeper: Arc<Keeper>,
 }
 
 impl Bench for Calibrator {
@@ -149,8 +149,7 @@ impl Calibrator {
             cpu: inner.cpu.clone(),
             carrier: inner.carrier.clone(),
             device: inner.cpu_id,
-            calibrated: inner.calibrated.clone(),
-            probed: inner.probed.clone(),
+            keeper: inner.keeper.clone(),
         }
     }
 
@@ -176,7 +175,7 @@ impl Calibrator {
         &self,
         how: &Calibrate,
         progress: &mut dyn FnMut(&Step) -> ControlFlow<()>,
-    ) -> (CalibrationReport, Anew) {
+    ) -> CalibrationReport {
         let started = Instant::now();
         let away = self.away();
         let quicker = away.iter().filter(|p| self.outruns_host(**p)).count();
@@ -196,7 +195,7 @@ impl Calibrator {
             Before::take(&self.engine, devices, !how.quick)
         });
         let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
-        let forgotten = self.probe(how, slice, &mut |phase| tell(phase, &mut broken));
+        self.probe(how, slice, &mut |phase| tell(phase, &mut broken));
         let left = || budget.saturating_sub(started.elapsed());
         let host = left().saturating_sub(extra);
         let host = if away.is_empty() { host } else { host.mul_f64(HOST) };
@@ -235,14 +234,16 @@ impl Calibrator {
             self.engine.set_machine(self.device, machine);
         }
         report.interrupted |= broken;
-        let mut anew = before.map(|b| b.end(&self.engine, report.interrupted)).unwrap_or_default();
-        anew.cells.extend(forgotten);
+        if let Some(before) = before {
+            let anew = before.end(&self.engine, report.interrupted);
+            self.keeper.outdate(remember::outdated(&self.engine, &anew));
+        }
         if report.samples >= ENOUGH_SAMPLES {
-            self.calibrated.store(true, Ordering::Release);
+            self.keeper.calibrated.store(true, Ordering::Release);
         }
         self.engine.forget_incumbents();
         let seconds = started.elapsed().as_secs_f64();
-        let report = CalibrationReport {
+        CalibrationReport {
             seconds,
             disturbed: (report.disturbed.as_secs_f64() / seconds.max(1e-9)).min(1.0),
             workloads: report.workloads,
@@ -250,12 +251,16 @@ impl Calibrator {
             quarantined: report.quarantined,
             skipped: report.skipped,
             interrupted: report.interrupted,
-        };
-        (report, anew)
+        }
     }
 }
 
 impl Calibrator {
+    /// Writes what was learned so far. What goes wrong with the file is said in the notices, as ever.
+    pub(crate) fn save(&self) {
+        let _ = self.keeper.save(Vec::new(), Vec::new);
+    }
+
     fn measure(
         &self,
         workloads: Vec<Wanted>,
@@ -278,7 +283,7 @@ impl Calibrator {
         let searched: Vec<Wanted> =
             parsed.map(|(w, importance)| Wanted { workload: at(&w, place), importance }).collect();
         tune::settle(&self.engine, self, &searched, budget, &mut |w| tell(&at(w, Place::Host)));
-        self.probed.store(true, Ordering::Release);
+        self.keeper.probed.store(true, Ordering::Release);
     }
 }
 
@@ -289,8 +294,8 @@ impl Runtime {
         how: &Calibrate,
         progress: &mut dyn FnMut(&Step) -> ControlFlow<()>,
     ) -> Result<CalibrationReport, Error> {
-        let (report, anew) = Calibrator::of(&self.inner).run(how, progress);
-        self.inner.save_anew(&anew)?;
+        let report = Calibrator::of(&self.inner).run(how, progress);
+        self.save()?;
         Ok(report)
     }
 }

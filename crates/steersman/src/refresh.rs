@@ -23,12 +23,6 @@ pub(crate) struct Anew {
     pub cells: Vec<CellKey>,
 }
 
-impl Anew {
-    pub fn is_empty(&self) -> bool {
-        self.kernels.is_empty() && self.cells.is_empty()
-    }
-}
-
 impl Before {
     /// Takes what is known of these devices' kernels out of the engine; what searches found only if they are made
     /// anew.

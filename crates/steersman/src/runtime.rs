@@ -3,6 +3,7 @@
 mod accelerator;
 mod carry;
 mod execute;
+mod keep;
 mod rig;
 #[cfg(feature = "webgpu")]
 mod webgpu;
@@ -10,7 +11,6 @@ mod webgpu;
 use crate::background::Background;
 use crate::error::Error;
 use crate::plan::Planner;
-use crate::refresh::Anew;
 use crate::remember;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,6 +25,7 @@ use steersman_core::wisdom::{Notice, Wisdom};
 use steersman_core::{DeviceId, Engine, Seconds, Settings, Variant, Workload};
 use steersman_cpu::Cpu;
 
+pub(crate) use keep::Keeper;
 pub(crate) use carry::{Carrier, Piece, Trouble};
 pub(crate) use rig::{at, rig};
 
@@ -36,13 +37,8 @@ pub(crate) struct Inner {
     pub(crate) knobs: Knobs,
     pub(crate) log: DecisionLog,
     tracker: Tracker,
-    pub(crate) wisdom: Wisdom,
+    pub(crate) keeper: Arc<Keeper>,
     notices: Mutex<Vec<Notice>>,
-    pub(crate) calibrated: Arc<AtomicBool>,
-    /// Changes of the model that are on disk.
-    saved: AtomicU64,
-    /// Whether rates were probed since the last save.
-    pub(crate) probed: Arc<AtomicBool>,
     background: Mutex<Option<Background>>,
     pub(crate) planner: Planner,
     pub(crate) carrier: Carrier,
@@ -119,19 +115,29 @@ impl Runtime {
                 .unwrap_or_else(|| crate::crossover::parallel_from(&engine).unwrap_or(THRESHOLD_ELEMENTS));
             engine.set_policy(Arc::new(Threshold { elements }));
         }
+        let carrier = Carrier::new(engine.clone(), cpu.clone());
+        let keeper = Arc::new(Keeper {
+            engine: engine.clone(),
+            carrier: carrier.clone(),
+            device: cpu_id,
+            fingerprint,
+            frozen: knobs.frozen,
+            wisdom,
+            calibrated: AtomicBool::new(calibrated),
+            probed: AtomicBool::new(false),
+            saved: AtomicU64::new(engine.with_model(|m| m.changes())),
+            outdated: Mutex::default(),
+        });
         let inner = Arc::new(Inner {
             log: DecisionLog::new(knobs.log_capacity),
             tracker,
             cpu_id,
             fingerprint,
-            wisdom,
+            keeper,
             notices: Mutex::new(notices),
-            probed: Arc::new(AtomicBool::new(false)),
-            saved: AtomicU64::new(engine.with_model(|m| m.changes())),
-            calibrated: Arc::new(AtomicBool::new(calibrated)),
             background: Mutex::new(None),
             planner: Planner::default(),
-            carrier: Carrier::new(engine.clone(), cpu.clone()),
+            carrier,
             #[cfg(feature = "webgpu")]
             compiled: Mutex::default(),
             arriving: Mutex::new(None),
@@ -213,7 +219,7 @@ impl Runtime {
 
     /// What has been learned, on disk.
     pub fn wisdom(&self) -> &Wisdom {
-        &self.inner.wisdom
+        &self.inner.keeper.wisdom
     }
 
     /// What there is to say about the wisdom file; empty when all is well.
@@ -222,13 +228,13 @@ impl Runtime {
             return Vec::new();
         }
         let mut all = self.inner.notices.lock().unwrap_or_else(|e| e.into_inner());
-        all.extend(self.inner.wisdom.take_notices());
+        all.extend(self.inner.keeper.wisdom.take_notices());
         all.clone()
     }
 
     /// Whether this machine was calibrated, now or in an earlier process.
     pub fn calibrated(&self) -> bool {
-        self.inner.calibrated.load(Ordering::Acquire)
+        self.inner.keeper.calibrated.load(Ordering::Acquire)
     }
 
     /// Fingerprint of the CPU, the validity key of its wisdom.
@@ -252,37 +258,12 @@ impl Runtime {
 
 impl Inner {
     pub(crate) fn save(&self) -> Result<(), Error> {
-        self.save_anew(&Anew::default())
-    }
-
-    /// The same, after deleting what is stored of what was learned anew.
-    pub(crate) fn save_anew(&self, anew: &Anew) -> Result<(), Error> {
         if self.knobs.frozen {
             return Ok(());
         }
         #[cfg(feature = "webgpu")]
         self.save_pipelines();
-        let changes = self.engine.with_model(|m| m.changes());
-        let log = self.log.take_new();
-        if changes == self.saved.load(Ordering::Acquire)
-            && log.is_empty()
-            && anew.is_empty()
-            && !self.probed.swap(false, Ordering::AcqRel)
-        {
-            return Ok(());
-        }
-        let calibrated = self.calibrated.load(Ordering::Acquire);
-        let saved = self.saved.load(Ordering::Acquire);
-        let mut batch = remember::collect(&self.engine, self.cpu_id, self.fingerprint, calibrated, saved);
-        for (id, device) in self.carrier.accelerators.iter() {
-            remember::add_accelerator(&mut batch, &self.engine, id, device.fingerprint, saved);
-        }
-        batch.outdated = remember::outdated(&self.engine, anew);
-        batch.log = log;
-        batch.usage = self.tracker.take_unsaved();
-        self.wisdom.save(batch)?;
-        self.saved.store(changes, Ordering::Release);
-        Ok(())
+        self.keeper.save(self.log.take_new(), || self.tracker.take_unsaved())
     }
 }
 

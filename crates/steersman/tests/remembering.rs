@@ -235,3 +235,18 @@ fn a_full_calibration_probes_what_a_quick_one_left_out() {
     };
     assert_eq!((samples(&old), samples(&new)), (20, 0));
 }
+
+#[test]
+fn what_was_learned_in_the_background_is_kept_though_the_runtime_never_ends() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("wisdom.db");
+    let mut knobs = runtime(&file).knobs().clone();
+    knobs.set("calibrate.background", "true").expect("a switch");
+    // As in a program that ends by a signal.
+    std::mem::forget(Runtime::with_knobs(knobs).expect("a runtime"));
+    let begun = std::time::Instant::now();
+    while runtime(&file).engine().with_model(|m| m.cells().count()) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never saved");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}

@@ -1,6 +1,8 @@
 //! The machine's limits and rates, before anything is measured.
 
 use super::{Calibrate, Calibrator};
+use crate::refresh::Anew;
+use crate::remember;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,25 +11,17 @@ use steersman_core::{DType, Op, OpClass};
 use steersman_cpu::rates;
 
 impl Calibrator {
-    /// Probes what is not known of the host yet, or all of it for a refresh. Says which cells had to be forgotten: they
-    /// were learned before their kernels' rates were known.
-    pub(super) fn probe(
-        &self,
-        how: &Calibrate,
-        slice: Duration,
-        tell: &mut dyn FnMut(String) -> bool,
-    ) -> Vec<CellKey> {
+    /// Probes what is not known of the host yet, or all of it for a refresh.
+    pub(super) fn probe(&self, how: &Calibrate, slice: Duration, tell: &mut dyn FnMut(String) -> bool) {
         let devices = self.engine.devices();
         let mut machine = devices.get(self.device.0 as usize).map(|d| d.machine.clone()).unwrap_or_default();
         if machine.levels.is_empty() || how.refresh {
-            if !tell("probing the machine's limits".into()) {
-                return Vec::new();
-            }
+            let mut go_on = |_: &str, _| tell("probing the machine's limits".into());
+            let Some(limits) = self.cpu.probe(slice, &mut go_on) else { return };
             // Rates are of single kernels: those that there is no time for stay as they were.
-            let rates = std::mem::take(&mut machine.rates);
-            machine = Machine { rates, ..self.cpu.probe(slice, &mut |_, _| {}) };
+            machine = Machine { rates: machine.rates, ..limits };
             self.engine.set_machine(self.device, machine.clone());
-            self.probed.store(true, Ordering::Release);
+            self.keeper.probed.store(true, Ordering::Release);
         }
         let lacking = |m: &Machine, op: Op, dtype: DType| rates::unknown(&self.engine, m, op, dtype);
         let mut due = rates::all(how.quick);
@@ -37,7 +31,7 @@ impl Calibrator {
             due = lacked.iter().filter(|(_, kernels)| !kernels.is_empty()).map(|(pair, _)| *pair).collect();
         }
         if due.is_empty() {
-            return Vec::new();
+            return;
         }
         let mut go_on = || tell("timing each op in the nearest cache".into());
         rates::probe(&self.cpu, &self.engine, &mut machine, due, &mut go_on);
@@ -48,8 +42,9 @@ impl Calibrator {
             found.extend(new.map(|kernel| (kernel, op.name(), dtype)));
         }
         self.engine.set_machine(self.device, machine);
-        self.probed.store(true, Ordering::Release);
-        self.forget(&found)
+        let cells = self.forget(&found);
+        self.keeper.outdate(remember::outdated(&self.engine, &Anew { cells, ..Anew::default() }));
+        self.keeper.probed.store(true, Ordering::Release);
     }
 
     /// Forgets what was learned as if rates were others: corrections of a rate that was only supposed would be taken for

@@ -96,7 +96,7 @@ impl Runtime {
                 inner.log.push(Entry { kernel: name, note: Some(why.to_string()), ..Entry::default() });
             }
         }
-        remember::restore(&inner.engine, id, fingerprint, &mut inner.wisdom.load(fingerprint));
+        remember::restore(&inner.engine, id, fingerprint, &mut inner.keeper.wisdom.load(fingerprint));
         all.count.fetch_add(1, Ordering::AcqRel);
         // Plans made without it stand until they are made anew.
         inner.planner.forget();

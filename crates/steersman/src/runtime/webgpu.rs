@@ -55,7 +55,7 @@ fn add(runtime: &Runtime, found: &Found) {
         Ok(gpu) => gpu,
         Err(why) => return say(inner, format!("{name} cannot be used: {why}")),
     };
-    let known = inner.wisdom.load(fingerprint).machine.is_some();
+    let known = inner.keeper.wisdom.load(fingerprint).machine.is_some();
     let machine = match known || knobs.frozen {
         true => Machine::default(),
         false => {
@@ -79,7 +79,7 @@ fn add(runtime: &Runtime, found: &Found) {
 
 /// Where compiled pipelines are kept: beside the wisdom, if that is kept at all. Drivers check what they find there.
 fn pipelines(inner: &Inner, fingerprint: u64) -> Option<PathBuf> {
-    let folder = inner.wisdom.path()?.parent()?;
+    let folder = inner.keeper.wisdom.path()?.parent()?;
     Some(folder.join(format!("pipelines-{fingerprint:016x}.bin")))
 }
 
