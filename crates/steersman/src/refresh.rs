@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use steersman_core::cost::{CellKey, Taken};
 use steersman_core::tune::Winner;
-use steersman_core::{DeviceId, Engine, Kernel};
+use steersman_core::{DeviceId, Engine};
 
 /// What was known before, in case nothing takes its place.
 pub(crate) struct Before {

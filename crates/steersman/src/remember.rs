@@ -8,7 +8,7 @@ use steersman_core::guard::Offence;
 use steersman_core::op::FUSED;
 use steersman_core::tune::Kept;
 use steersman_core::wisdom::{
-    Batch, Cell, DeviceRow, HistoryRow, MetaRow, Outdated, QuarantineRow, Snapshot, Wisdom,
+    Batch, Cell, DeviceRow, HistoryRow, MetaRow, Outdated, QuarantineRow, Snapshot, WIRE, Wisdom,
 };
 use steersman_core::{DType, DeviceId, Engine, Kernel, Layout, Op, OpClass, Params, Remembered, Runs};
 
@@ -110,7 +110,7 @@ pub fn calibrated_key(fingerprint: u64) -> String {
 
 /// The meta key of the way to a device.
 fn wire_key(fingerprint: u64) -> String {
-    format!("wire/{fingerprint:016x}")
+    format!("{WIRE}{fingerprint:016x}")
 }
 
 /// Op and class as stored: pools are `*class`, custom ops keep their own name.

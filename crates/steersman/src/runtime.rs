@@ -126,6 +126,7 @@ impl Runtime {
             calibrated: AtomicBool::new(calibrated),
             probed: AtomicBool::new(false),
             saved: AtomicU64::new(engine.with_model(|m| m.changes())),
+            carried: AtomicU64::new(0),
             outdated: Mutex::default(),
         });
         let inner = Arc::new(Inner {

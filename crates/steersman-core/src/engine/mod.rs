@@ -107,6 +107,8 @@ pub struct Engine {
     devices: RwLock<Vec<Device>>,
     /// Between the host and each device, by its id.
     wires: RwLock<Vec<Wire>>,
+    /// Transfers learned from.
+    transfers: AtomicU64,
     model: RwLock<Model>,
     policy: RwLock<Arc<dyn Policy>>,
     hits: Hits,
@@ -152,6 +154,7 @@ impl Engine {
             registry: Registry::default(),
             devices: RwLock::new(Vec::new()),
             wires: RwLock::new(Vec::new()),
+            transfers: AtomicU64::new(0),
             model: RwLock::new(Model::default()),
             policy: RwLock::new(Arc::new(Adaptive)),
             hits: Hits::default(),

@@ -40,6 +40,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use write::UsageRule;
 
+/// What the names of values begin with that say what the way to a device takes: of all named values those on which
+/// decisions depend.
+pub const WIRE: &str = "wire/";
+
 /// Log entries kept in the file unless told otherwise.
 const LOG_CAPACITY: usize = 4096;
 
@@ -157,6 +161,7 @@ impl Wisdom {
             h.number(d.device).text(&d.machine);
         }
         rows::digest_rows(&mut h, &all.cells, &all.history, &all.quarantine);
+        rows::digest_meta(&mut h, all.meta.iter().map(|m| (&*m.key, &*m.value)));
         h.value()
     }
 

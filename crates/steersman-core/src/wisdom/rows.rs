@@ -1,5 +1,6 @@
 //! What is stored, row by row. Payloads are the model's own bytes: this room never looks inside.
 
+use super::WIRE;
 use crate::device::fnv1a;
 use crate::log::Entry;
 use serde::{Deserialize, Serialize};
@@ -200,13 +201,21 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A stable hash of what decisions depend on: rates, cells, histories and quarantines, but neither
-    /// times of writing nor usage. The same in every process and after export and import.
+    /// A stable hash of what decisions depend on: rates, cells, histories, quarantines and the ways to devices, but
+    /// neither times of writing nor usage. The same in every process and after export and import.
     pub fn hash(&self) -> u64 {
         let mut h = Digest::default();
         h.text(self.machine.as_deref().unwrap_or(""));
         digest_rows(&mut h, &self.cells, &self.history, &self.quarantine);
+        digest_meta(&mut h, self.meta.iter().map(|(key, value)| (&**key, &**value)));
         h.value()
+    }
+}
+
+/// Named values in the order of their names.
+pub(super) fn digest_meta<'a>(h: &mut Digest, meta: impl Iterator<Item = (&'a str, &'a str)>) {
+    for (key, value) in meta.filter(|(key, _)| key.starts_with(WIRE)) {
+        h.text(key).text(value);
     }
 }
 

@@ -254,6 +254,11 @@ fn the_hash_follows_what_decisions_depend_on_and_nothing_else() {
     wisdom.save(cells(&[("cpu/simd", 10)])).unwrap();
     assert_ne!(wisdom.hash(), all);
     assert_ne!(wisdom.load(HERE).hash(), one);
+    let (all, one) = (wisdom.hash(), wisdom.load(HERE).hash());
+    let wire = MetaRow { key: format!("{WIRE}{HERE:016x}"), value: "{}".into(), updated: 9.0 };
+    wisdom.save(Batch { meta: vec![wire], ..Batch::default() }).unwrap();
+    assert_ne!(wisdom.hash(), all, "what moving costs decides too");
+    assert_ne!(wisdom.load(HERE).hash(), one);
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(crate) struct Keeper {
     pub probed: AtomicBool,
     /// Changes of the model that are on disk.
     pub saved: AtomicU64,
+    /// The same of transfers.
+    pub carried: AtomicU64,
     /// What is stored and no longer counts.
     pub outdated: Mutex<Vec<Outdated>>,
 }
@@ -41,10 +43,12 @@ impl Keeper {
             return Ok(());
         }
         let changes = self.engine.with_model(|m| m.changes());
+        let transfers = self.engine.transfers();
         let saved = self.saved.load(Ordering::Acquire);
+        let learned = changes != saved || transfers != self.carried.load(Ordering::Acquire);
         let probed = self.probed.swap(false, Ordering::AcqRel);
         let outdated = std::mem::take(&mut *self.outdated.lock().unwrap_or_else(|e| e.into_inner()));
-        if changes == saved && log.is_empty() && !probed && outdated.is_empty() {
+        if !learned && log.is_empty() && !probed && outdated.is_empty() {
             return Ok(());
         }
         let calibrated = self.calibrated.load(Ordering::Acquire);
@@ -58,6 +62,7 @@ impl Keeper {
         batch.usage = usage();
         self.wisdom.save(batch)?;
         self.saved.fetch_max(changes, Ordering::AcqRel);
+        self.carried.fetch_max(transfers, Ordering::AcqRel);
         Ok(())
     }
 }
