@@ -288,12 +288,16 @@ impl Calibrator {
 }
 
 impl Runtime {
-    /// Learns this machine. `progress` may break it off at any point; what was learned stays and is saved.
+    /// Learns this machine. `progress` may break it off at any point; what was learned stays and is saved. An error for
+    /// a frozen runtime, whose decisions must stay as they are.
     pub fn calibrate(
         &self,
         how: &Calibrate,
         progress: &mut dyn FnMut(&Step) -> ControlFlow<()>,
     ) -> Result<CalibrationReport, Error> {
+        if self.inner.knobs.frozen || self.inner.engine.is_frozen() {
+            return Err(Error::Frozen { doing: "calibrate" });
+        }
         let report = Calibrator::of(&self.inner).run(how, progress);
         self.save()?;
         Ok(report)

@@ -250,3 +250,20 @@ fn what_was_learned_in_the_background_is_kept_though_the_runtime_never_ends() {
         std::thread::sleep(Duration::from_millis(100));
     }
 }
+
+#[test]
+fn a_frozen_runtime_is_not_calibrated() {
+    let mut knobs = Knobs::default();
+    for (name, value) in [("wisdom.enabled", "false"), ("webgpu.enabled", "false"), ("frozen", "true")] {
+        knobs.set(name, value).expect("a knob");
+    }
+    let rt = Runtime::with_knobs(knobs).expect("a runtime");
+    let mut told = 0;
+    let result = rt.calibrate(&Calibrate::default(), &mut |_| {
+        told += 1;
+        ControlFlow::Continue(())
+    });
+    let why = result.expect_err("frozen").to_string();
+    assert!(why.contains("calibrate") && why.contains("STEERSMAN_FROZEN"), "{why}");
+    assert_eq!((told, rt.engine().with_model(|m| m.changes())), (0, 0));
+}

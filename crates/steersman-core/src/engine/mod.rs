@@ -215,6 +215,11 @@ impl Engine {
         read(&self.settings).clone()
     }
 
+    /// Whether decisions are a function of what is known now, so that nothing may be learned.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen.load(Ordering::Acquire)
+    }
+
     /// Changes the settings.
     pub fn configure(&self, change: impl FnOnce(&mut Settings)) {
         let mut s = write(&self.settings);

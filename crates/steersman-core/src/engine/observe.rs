@@ -82,13 +82,23 @@ impl Engine {
         (shift, uneasy)
     }
 
-    /// Takes in a measured time outside of any decision: calibration, imports.
+    /// Takes in a measured time outside of any decision: calibration, imports. A frozen engine does not.
     pub fn learn(&self, variant: Variant, w: &Workload, seconds: f64, weight: f64) {
+        if self.is_frozen() {
+            return;
+        }
         let Some(kernel) = self.registry.get(variant.kernel) else { return };
         let hash = w.key().hash64();
         let terms = self.terms(&**kernel, variant, w);
         let seconds = self.undisturbed(variant, seconds);
         write(&self.model).observe(variant, w, hash, &terms, seconds, weight);
+    }
+
+    /// At the end of a calibration: settles every regression with samples enough, unless the engine is frozen.
+    pub fn refit(&self) {
+        if !self.is_frozen() {
+            self.with_model_mut(|m| m.refit());
+        }
     }
 
     /// What a run that takes this long now would take at the speed that all is learned at.
