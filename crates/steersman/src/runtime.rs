@@ -73,7 +73,8 @@ pub struct Runtime {
 const THRESHOLD_ELEMENTS: usize = 32_768;
 
 impl Runtime {
-    /// Finds devices and opens wisdom, with knobs from environment and configuration file. Never blocks.
+    /// Finds devices and opens wisdom, with knobs from environment and configuration file. Never blocks, but for devices
+    /// if it is frozen: decisions must not depend on when those arrive.
     pub fn new() -> Result<Runtime, Error> {
         Runtime::with_knobs(Knobs::load()?)
     }
@@ -150,6 +151,9 @@ impl Runtime {
         #[cfg(feature = "webgpu")]
         if runtime.inner.knobs.webgpu_enabled {
             runtime.look_for_adapters();
+            if runtime.inner.knobs.frozen {
+                runtime.wait_for_devices();
+            }
         }
         let k = &runtime.inner.knobs;
         if k.calibrate_background && !k.frozen && !calibrated {

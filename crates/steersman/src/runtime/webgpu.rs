@@ -1,4 +1,5 @@
-//! WebGPU adapters as devices. Drivers take 30 to 300 ms to start, so that they arrive while work goes on.
+//! WebGPU adapters as devices. Drivers take 30 to 300 ms to start, so that they arrive while work goes on; a frozen runtime
+//! waits for them.
 
 use super::{Inner, Runtime};
 use std::path::PathBuf;
@@ -96,4 +97,25 @@ impl Inner {
 
 fn say(inner: &Inner, note: String) {
     inner.log.push(Entry { note: Some(note), ..Entry::default() });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steersman_core::Knobs;
+
+    #[test]
+    fn a_frozen_runtime_has_all_its_devices_from_the_start() {
+        let arriving = |frozen: &str| {
+            let mut knobs = Knobs::default();
+            let set = [("wisdom.enabled", "false"), ("calibrate.background", "false"), ("frozen", frozen)];
+            for (name, value) in set.into_iter().chain([("webgpu.enabled", "true")]) {
+                knobs.set(name, value).unwrap();
+            }
+            let rt = Runtime::with_knobs(knobs).unwrap();
+            rt.inner.arriving().map(|thread| thread.join().unwrap()).is_some()
+        };
+        assert!(arriving("false"), "nobody waits otherwise");
+        assert!(!arriving("true"));
+    }
 }
