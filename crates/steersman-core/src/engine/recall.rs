@@ -107,8 +107,9 @@ impl Engine {
 
     /// Puts remembered cells back, each with its kernel's name. Those of kernels that are not registered wait.
     pub fn recall(&self, cells: impl IntoIterator<Item = (String, Remembered)>) {
-        let kernels: HashMap<&str, u16> = self.registry.iter().map(|(i, k)| (k.name(), i)).collect();
+        // First, so that a kernel that comes meanwhile asks for what waits after it was put there.
         let mut absent = lock(&self.absent);
+        let kernels: HashMap<&str, u16> = self.registry.iter().map(|(i, k)| (k.name(), i)).collect();
         self.with_model_mut(|model| {
             for (name, cell) in cells {
                 match kernels.get(name.as_str()).and_then(|&i| Some((i, self.registry.get(i)?))) {
@@ -143,5 +144,109 @@ fn restore(model: &mut crate::cost::Model, index: u16, kernel: &dyn Kernel, cell
     if let Some(key) = cell.key(index, kernel) {
         let same = cell.revision == kernel.revision();
         model.restore(key, if same { cell.knowledge } else { cell.knowledge.faded(FADE) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{Machine, Terms};
+    use crate::device::DeviceId;
+    use crate::kernel::{ParamList, Refusal};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::time::{Duration, Instant};
+
+    type Hook = Box<dyn Fn() + Send>;
+
+    /// Runs anything, and may do something when it is asked for its name.
+    #[derive(Default)]
+    struct Named {
+        name: &'static str,
+        revision: u32,
+        hook: Mutex<Option<Hook>>,
+    }
+
+    impl Kernel for Named {
+        fn name(&self) -> &str {
+            let hook = self.hook.lock().unwrap().take();
+            if let Some(hook) = hook {
+                hook();
+            }
+            self.name
+        }
+        fn device(&self) -> DeviceId {
+            DeviceId(0)
+        }
+        fn handles(&self, _: Op) -> bool {
+            true
+        }
+        fn revision(&self) -> u32 {
+            self.revision
+        }
+        fn supports(&self, _: &Workload) -> Result<(), Refusal> {
+            Ok(())
+        }
+        fn params(&self, _: &Workload) -> ParamList {
+            smallvec::smallvec![Params::SERIAL]
+        }
+        fn terms(&self, _: &Workload, _: Params, _: &Machine) -> Terms {
+            Terms::launch(1e-6)
+        }
+    }
+
+    fn workload() -> Workload {
+        "exp f32 1000".parse().unwrap()
+    }
+
+    /// Twenty samples of this many seconds, as they are remembered of this revision.
+    fn cell(revision: u32, seconds: f64) -> (String, Remembered) {
+        let engine = Engine::default();
+        let kernel = engine.register(Arc::new(Named { name: "k", ..Named::default() })).unwrap();
+        let variant = Variant { kernel, params: Params::SERIAL };
+        let w = workload();
+        (0..20).for_each(|_| engine.learn(variant, &w, seconds, 1.0));
+        let key = CellKey::of(variant, &w);
+        let known = engine.with_model(|m| m.cells().find(|(k, _)| *k == key).map(|(_, known)| known));
+        let cell = Remembered {
+            revision,
+            params: Params::SERIAL,
+            op: Some("exp".into()),
+            class: OpClass::Unary,
+            dtype: DType::F32,
+            layout: Layout::Contiguous,
+            knowledge: known.unwrap(),
+        };
+        ("k".into(), cell)
+    }
+
+    #[test]
+    fn a_kernel_that_comes_while_cells_are_recalled_gets_them() {
+        let engine = Arc::new(Engine::default());
+        let first = Arc::new(Named { name: "first", ..Named::default() });
+        engine.register(first.clone()).unwrap();
+        let (later, done) = (engine.clone(), Arc::new(AtomicBool::new(false)));
+        // It comes just when it is looked up who is here; and has come, if nothing keeps it.
+        *first.hook.lock().unwrap() = Some(Box::new(move || {
+            let (engine, note) = (later.clone(), done.clone());
+            std::thread::spawn(move || {
+                engine.register(Arc::new(Named { name: "k", ..Named::default() })).unwrap();
+                note.store(true, Ordering::Release);
+            });
+            let begun = Instant::now();
+            while !done.load(Ordering::Acquire) && begun.elapsed() < Duration::from_millis(300) {
+                std::thread::yield_now();
+            }
+        }));
+        engine.recall([cell(0, 1e-6)]);
+        let begun = Instant::now();
+        let samples = || {
+            let kernel = engine.registry().find("k")?;
+            Some(engine.samples(Variant { kernel, params: Params::SERIAL }, &workload()))
+        };
+        while samples() != Some(20) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", samples());
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
