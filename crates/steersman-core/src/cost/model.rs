@@ -350,6 +350,11 @@ impl Model {
         Some((fit, cell))
     }
 
+    /// Whether anything was learned or remembered of a cell.
+    pub fn knows(&self, key: &CellKey) -> bool {
+        self.cells.contains(key)
+    }
+
     /// Puts remembered knowledge in: replaces what is there, if anything is.
     pub fn restore(&mut self, key: CellKey, knowledge: Knowledge) {
         self.cells.put_back(key, knowledge);
@@ -397,7 +402,7 @@ impl Model {
     /// Puts what was taken out of some variants back, where nothing was learned since.
     pub fn put_back(&mut self, taken: Taken, of: impl Fn(Variant) -> bool) {
         for (key, knowledge) in taken.cells {
-            if of(key.variant) && self.cells.get(&key).is_none() {
+            if of(key.variant) && !self.cells.contains(&key) {
                 self.cells.put_back(key, knowledge);
             }
         }

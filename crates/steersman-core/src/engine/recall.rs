@@ -2,13 +2,14 @@
 //! those that come later (a user's own kernels and functions mostly do).
 
 use super::{Engine, lock};
-use crate::cost::{CellKey, History, Knowledge, Variant};
+use crate::cost::{CellKey, History, Knowledge, Model, Variant};
 use crate::device::Place;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, Params};
 use crate::op::{FUSED, Op, OpClass, ReduceOp};
 use crate::workload::{Layout, Workload};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Older code or an older driver: its data has a tenth of the say.
 const FADE: f64 = 0.1;
@@ -111,12 +112,14 @@ impl Engine {
         let mut absent = lock(&self.absent);
         let kernels: HashMap<&str, u16> = self.registry.iter().map(|(i, k)| (k.name(), i)).collect();
         self.with_model_mut(|model| {
+            let mut others = Vec::new();
             for (name, cell) in cells {
                 match kernels.get(name.as_str()).and_then(|&i| Some((i, self.registry.get(i)?))) {
-                    Some((index, kernel)) => restore(model, index, &**kernel, cell),
+                    Some((index, kernel)) => others.extend(restore(model, index, kernel, cell)),
                     None => absent.entry(name).or_default().push(cell),
                 }
             }
+            hint(model, others);
         });
     }
 
@@ -125,9 +128,8 @@ impl Engine {
         let Some(kernel) = self.registry.get(index) else { return };
         let Some(waiting) = lock(&self.absent).remove(kernel.name()) else { return };
         self.with_model_mut(|model| {
-            for cell in waiting {
-                restore(model, index, &**kernel, cell);
-            }
+            let others = waiting.into_iter().filter_map(|cell| restore(model, index, kernel, cell)).collect();
+            hint(model, others);
         });
     }
 }
@@ -140,10 +142,28 @@ fn text_of(w: &Workload) -> Option<String> {
     (back.key() == w.key()).then_some(text)
 }
 
-fn restore(model: &mut crate::cost::Model, index: u16, kernel: &dyn Kernel, cell: Remembered) {
-    if let Some(key) = cell.key(index, kernel) {
-        let same = cell.revision == kernel.revision();
-        model.restore(key, if same { cell.knowledge } else { cell.knowledge.faded(FADE) });
+/// Puts a cell back if it was learned of this very code; else returns it, with where it belongs.
+fn restore(
+    model: &mut Model,
+    index: u16,
+    kernel: &Arc<dyn Kernel>,
+    cell: Remembered,
+) -> Option<(CellKey, Remembered)> {
+    let key = cell.key(index, &**kernel)?;
+    if cell.revision != kernel.revision() {
+        return Some((key, cell));
+    }
+    model.restore(key, cell.knowledge);
+    None
+}
+
+/// What was learned of other code hints where nothing else is known, that of the newest first.
+fn hint(model: &mut Model, mut others: Vec<(CellKey, Remembered)>) {
+    others.sort_by_key(|(_, cell)| std::cmp::Reverse(cell.revision));
+    for (key, cell) in others {
+        if !model.knows(&key) {
+            model.restore(key, cell.knowledge.faded(FADE));
+        }
     }
 }
 
@@ -154,7 +174,7 @@ mod tests {
     use crate::device::DeviceId;
     use crate::kernel::{ParamList, Refusal};
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
     use std::time::{Duration, Instant};
 
     type Hook = Box<dyn Fn() + Send>;
@@ -191,7 +211,7 @@ mod tests {
             smallvec::smallvec![Params::SERIAL]
         }
         fn terms(&self, _: &Workload, _: Params, _: &Machine) -> Terms {
-            Terms::launch(1e-6)
+            Terms::launch(1e-3)
         }
     }
 
@@ -247,6 +267,32 @@ mod tests {
         while samples() != Some(20) {
             assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", samples());
             std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn what_was_learned_of_this_very_code_outweighs_that_of_newer_and_older() {
+        let of = |revision: u32| cell(revision, f64::from(revision) * 1e-3);
+        let expected = |revision: u32, registered_first: bool, cells: Vec<(String, Remembered)>| {
+            let engine = Engine::default();
+            let register =
+                || engine.register(Arc::new(Named { name: "k", revision, ..Named::default() })).unwrap();
+            if registered_first {
+                register();
+                engine.recall(cells);
+            } else {
+                engine.recall(cells);
+                register();
+            }
+            engine.estimates(&workload())[0].estimate.mean.0
+        };
+        for first in [true, false] {
+            // As they lie in the file: by revision.
+            let said = |revision| expected(revision, first, [1, 2, 3].map(of).into());
+            for (revision, best) in [(1, 1), (2, 2), (3, 3), (4, 3)] {
+                assert_eq!(said(revision), expected(revision, first, vec![of(best)]), "of {revision}");
+            }
+            assert!(said(1) < 1.2e-3 && said(3) > 2.5e-3, "{} and {}", said(1), said(3));
         }
     }
 }

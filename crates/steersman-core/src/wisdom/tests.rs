@@ -194,6 +194,27 @@ fn the_stored_log_keeps_the_newest_of_all_processes() {
 }
 
 #[test]
+fn cells_of_older_code_go_when_the_newer_has_been_measured_as_often() {
+    let wisdom = Wisdom::open(None).wisdom;
+    let of = |revision: u32, samples: u64| Cell { revision, ..cell("a", samples) };
+    let elsewhere = Cell { op: "mul".into(), ..of(2, 4) };
+    let save = |cells: Vec<Cell>| wisdom.save(Batch { cells, ..Batch::default() }).unwrap();
+    let kept = || -> Vec<(u32, u64)> {
+        wisdom.load(HERE).cells.iter().map(|c| (c.revision, c.samples)).collect()
+    };
+    save(vec![of(1, 50)]);
+    save(vec![of(2, 9), elsewhere]);
+    assert_eq!(kept(), [(1, 50), (2, 9), (2, 4)], "more is known of the old");
+    save(vec![of(1, 51)]);
+    assert_eq!(kept(), [(1, 51), (2, 9), (2, 4)], "old code takes nothing from the new");
+    save(vec![of(2, 51)]);
+    assert_eq!(kept(), [(2, 51), (2, 4)]);
+    save(vec![of(3, 5)]);
+    save(vec![of(4, 5)]);
+    assert_eq!(kept(), [(4, 5)], "of all the older ones the last alone counts, and has no more samples");
+}
+
+#[test]
 fn history_is_bounded_by_dropping_the_oldest() {
     let wisdom = Wisdom::open(None).wisdom;
     let row = |i: usize| HistoryRow {

@@ -6,6 +6,7 @@ use super::rows::*;
 use crate::cost::REMEMBERED;
 use crate::log::unix_time;
 use rusqlite::{Connection, TransactionBehavior};
+use std::collections::BTreeSet;
 
 /// Exact-shape histories kept a device: reading and understanding them is part of every start.
 const HISTORY_MAX: i64 = 512;
@@ -176,8 +177,26 @@ fn delete(tx: &Connection, outdated: &Outdated) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Keeps history and log bounded.
+/// Cells of code that newer code has taken the place of: those that were measured no oftener than the newer ones, and
+/// all but the last revision before them. (Two versions of a program side by side keep what each has learned.)
+const SUPERSEDED: &str = "DELETE FROM cells WHERE device = ?1 AND kernel = ?2 AND revision < ?3 AND (
+    revision < (SELECT max(revision) FROM cells WHERE device = ?1 AND kernel = ?2 AND revision < ?3)
+    OR samples <= (SELECT new.samples FROM cells AS new WHERE new.device = ?1 AND new.kernel = ?2
+        AND new.revision = ?3 AND new.threads = cells.threads AND new.variant = cells.variant
+        AND new.op = cells.op AND new.dtype = cells.dtype AND new.layout = cells.layout))";
+
+/// Keeps cells, history and log bounded.
 fn prune(tx: &Connection, batch: &Batch, log_capacity: usize) -> Result<(), Trouble> {
+    let written: BTreeSet<(u64, &str, u32)> =
+        batch.cells.iter().map(|c| (c.device, &*c.kernel, c.revision)).collect();
+    for (device, kernel, revision) in written {
+        let mut older = tx.prepare_cached(
+            "SELECT 1 FROM cells WHERE device = ?1 AND kernel = ?2 AND revision < ?3 LIMIT 1",
+        )?;
+        if older.exists((signed(device), kernel, revision))? {
+            tx.prepare_cached(SUPERSEDED)?.execute((signed(device), kernel, revision))?;
+        }
+    }
     let mut devices: Vec<u64> = batch.history.iter().map(|h| h.device).collect();
     devices.sort_unstable();
     devices.dedup();

@@ -42,6 +42,10 @@ impl Cells {
         self.0.get(key).map(Slot::read)
     }
 
+    pub fn contains(&self, key: &CellKey) -> bool {
+        self.0.contains_key(key)
+    }
+
     pub fn get_mut(&mut self, key: &CellKey) -> Option<&mut Cell> {
         self.0.get_mut(key).map(Slot::read_mut)
     }
