@@ -2,13 +2,15 @@
 
 use crate::refresh::Anew;
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use steersman_core::cost::{CellKey, History, Knowledge, Machine};
 
 use steersman_core::guard::Offence;
 use steersman_core::op::FUSED;
 use steersman_core::tune::Kept;
 use steersman_core::wisdom::{
-    Batch, Cell, DeviceRow, HistoryRow, MetaRow, Outdated, QuarantineRow, Snapshot, WIRE, Wisdom,
+    Batch, Cell, DeviceRow, HistoryRow, MetaRow, Notice, NoticeKind, Outdated, QuarantineRow, Snapshot, WIRE,
+    Wisdom,
 };
 use steersman_core::{DType, DeviceId, Engine, Kernel, Layout, Op, OpClass, Params, Remembered, Runs};
 
@@ -40,10 +42,39 @@ fn name_of<T: PartialEq>(table: &[(T, &'static str)], value: T) -> &'static str 
     table.iter().find(|(t, _)| *t == value).map_or("?", |(_, n)| n)
 }
 
-/// Puts what wisdom holds of a device into the engine. Returns whether a finished calibration was there.
-pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &mut Snapshot) -> bool {
-    let machine = snapshot.machine.as_ref().and_then(|m| serde_json::from_str::<Machine>(m).ok());
-    if let Some(machine) = machine {
+/// What was there of a device.
+pub struct Restored {
+    /// Whether a finished calibration was: one whose rates cannot be read is to be done again.
+    pub calibrated: bool,
+    /// Why its rates cannot be read, if there were any.
+    pub unreadable: Option<String>,
+}
+
+impl Restored {
+    /// What there is to say about it.
+    pub fn notice(&self, wisdom: &Wisdom, engine: &Engine, device: DeviceId) -> Option<Notice> {
+        let why = self.unreadable.as_ref()?;
+        let part = engine.devices().get(device.0 as usize).map(|d| d.identity.part.clone()).unwrap_or_default();
+        Some(Notice {
+            kind: NoticeKind::Unreadable,
+            path: wisdom.path().map(Path::to_path_buf).unwrap_or_default(),
+            what: format!("what was probed of {part} cannot be read ({why}) and was left out"),
+            advice: "run `steer calibrate` to have it probed again".into(),
+        })
+    }
+}
+
+/// The probed rates of a device, if there are any.
+pub fn machine(snapshot: &Snapshot) -> Result<Option<Machine>, String> {
+    let read = |text: &String| serde_json::from_str(text).map_err(|why| why.to_string());
+    snapshot.machine.as_ref().map(read).transpose()
+}
+
+/// Puts what wisdom holds of a device into the engine.
+pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &mut Snapshot) -> Restored {
+    let machine = machine(snapshot);
+    let unreadable = machine.as_ref().err().cloned();
+    if let Ok(Some(machine)) = machine {
         restore_winners(engine, device, &machine);
         engine.set_machine(device, machine);
     }
@@ -74,7 +105,8 @@ pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &m
             engine.guard().quarantine(kernel, op, dtype, Offence::Failed, q.reason.clone());
         }
     }
-    snapshot.meta.contains_key(&calibrated_key(fingerprint))
+    let calibrated = unreadable.is_none() && snapshot.meta.contains_key(&calibrated_key(fingerprint));
+    Restored { calibrated, unreadable }
 }
 
 /// Gives the device's kernels back what searches found best for them, unless their code has changed since.
@@ -172,7 +204,7 @@ pub fn outdated(engine: &Engine, anew: &Anew) -> Vec<Outdated> {
 pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: bool, since: u64) -> Batch {
     let mut batch = Batch::default();
     if let Some(d) = engine.devices().get(device.0 as usize) {
-        let machine = Machine { winners: winners(engine, device), ..d.machine.clone() };
+        let machine = Machine { winners: winners(engine, device), ..d.machine.clone() }.finite();
         batch.devices.push(DeviceRow {
             device: fingerprint,
             identity: serde_json::to_string(&d.identity).unwrap_or_default(),
@@ -238,7 +270,7 @@ pub fn add_accelerator(batch: &mut Batch, engine: &Engine, device: DeviceId, fin
 }
 
 /// A wisdom store that is never missing.
-pub fn open(path: Option<&std::path::Path>, frozen: bool) -> (Wisdom, Vec<steersman_core::wisdom::Notice>) {
+pub fn open(path: Option<&Path>, frozen: bool) -> (Wisdom, Vec<Notice>) {
     let opened = match path {
         Some(p) if frozen => Wisdom::open_read_only(p),
         _ => Wisdom::open(path),

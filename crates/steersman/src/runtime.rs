@@ -101,9 +101,11 @@ impl Runtime {
             // Names are unique by construction; a clash would only lose the second of two equals.
             let _ = engine.register(kernel);
         }
-        let (wisdom, notices) = remember::open(knobs.wisdom_path().as_deref(), knobs.frozen);
+        let (wisdom, mut notices) = remember::open(knobs.wisdom_path().as_deref(), knobs.frozen);
         let mut snapshot = wisdom.load(fingerprint);
-        let calibrated = remember::restore(&engine, cpu_id, fingerprint, &mut snapshot);
+        let restored = remember::restore(&engine, cpu_id, fingerprint, &mut snapshot);
+        notices.extend(restored.notice(&wisdom, &engine, cpu_id));
+        let calibrated = restored.calibrated;
         if let Some(known) = engine.devices().get(cpu_id.0 as usize) {
             cpu.calm.expect(known.machine.rest);
             engine.set_tick(cpu_id, cpu.tick(Duration::ZERO));

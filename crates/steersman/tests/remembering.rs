@@ -5,6 +5,7 @@ use std::time::Duration;
 use steersman::{Adaptive, Calibrate, Knobs, Runtime};
 use steersman_core::Workload;
 use steersman_core::cost::Estimate;
+use steersman_core::wisdom::{Batch, DeviceRow, MetaRow, Wisdom};
 
 fn runtime(file: &std::path::Path) -> Runtime {
     let mut knobs = Knobs::default();
@@ -266,4 +267,28 @@ fn a_frozen_runtime_is_not_calibrated() {
     let why = result.expect_err("frozen").to_string();
     assert!(why.contains("calibrate") && why.contains("STEERSMAN_FROZEN"), "{why}");
     assert_eq!((told, rt.engine().with_model(|m| m.changes())), (0, 0));
+}
+
+#[test]
+fn rates_that_cannot_be_read_are_said_and_probed_again() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("wisdom.db");
+    let fingerprint = runtime(&file).fingerprint();
+    let store = |machine: &str| {
+        let text = |s: &str| s.to_string();
+        let device = DeviceRow { device: fingerprint, machine: text(machine), ..DeviceRow::default() };
+        let key = format!("calibrated/{fingerprint:016x}");
+        let meta = MetaRow { key, value: text("true"), updated: 0.0 };
+        let batch = Batch { devices: vec![device], meta: vec![meta], ..Batch::default() };
+        Wisdom::open(Some(&file)).wisdom.save(batch).expect("saved");
+    };
+    store(r#"{"levels":[],"peak_f32":{},"handoff":null}"#);
+    let rt = runtime(&file);
+    assert!(rt.calibrated() && rt.notices().is_empty(), "{:?}", rt.notices());
+    drop(rt);
+    store(r#"{"levels":[],"peak_f32":{"avx2":null},"handoff":null}"#);
+    let rt = runtime(&file);
+    assert!(!rt.calibrated(), "it is to be calibrated again");
+    let said: Vec<String> = rt.notices().iter().map(|n| n.to_string()).collect();
+    assert!(said.len() == 1 && said[0].contains("steer calibrate"), "{said:?}");
 }

@@ -15,6 +15,7 @@
 
 mod coordinates;
 mod estimate;
+mod finite;
 mod history;
 mod key;
 mod knowledge;

@@ -2,6 +2,7 @@
 //! waits for them.
 
 use super::{Inner, Runtime};
+use crate::remember;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +57,8 @@ fn add(runtime: &Runtime, found: &Found) {
         Ok(gpu) => gpu,
         Err(why) => return say(inner, format!("{name} cannot be used: {why}")),
     };
-    let known = inner.keeper.wisdom.load(fingerprint).machine.is_some();
+    // What cannot be read is probed again.
+    let known = matches!(remember::machine(&inner.keeper.wisdom.load(fingerprint)), Ok(Some(_)));
     let machine = match known || knobs.frozen {
         true => Machine::default(),
         false => {
