@@ -145,6 +145,7 @@ pub fn calibrate(
     if engine.is_frozen() {
         return Report::default();
     }
+    let _calibrating = engine.calibrating();
     let mut course = Course::start(engine, bench, how, progress);
     let mut checks = Checks::default();
     let mut queue = Queue::new(wanted);

@@ -58,6 +58,17 @@ impl Cells {
         self.0.values_mut().map(Slot::read_mut)
     }
 
+    /// The keys of cells that keep samples.
+    pub fn keeping(&self) -> Vec<CellKey> {
+        let keeps = |slot: &Slot| slot.cell.get().is_some_and(|c| !c.kept.is_empty());
+        self.0.iter().filter(|(_, slot)| keeps(slot)).map(|(key, _)| *key).collect()
+    }
+
+    /// Samples kept in all of them.
+    pub fn kept(&self) -> usize {
+        self.0.values().filter_map(|slot| slot.cell.get()).map(|c| c.kept.len()).sum()
+    }
+
     pub fn put_back(&mut self, key: CellKey, knowledge: Knowledge) {
         self.0.insert(key, Slot { written: Some(knowledge), cell: OnceLock::new() });
     }
