@@ -8,7 +8,7 @@ fn main() {
     let host = Host::detect();
     println!("{host:#?}");
     let team = Team::new(host.cores);
-    let probes = probe::run(&host, &team, probe::DEFAULT_BUDGET, &mut |_, _| ());
+    let probes = probe::run(&host, &team, probe::DEFAULT_BUDGET, &mut |_, _| true).unwrap_or_default();
     for peak in &probes.peaks {
         let (single, double) = (peak.f32_flops / 1e9, peak.f64_flops / 1e9);
         println!("{:<8} {single:7.1} Gflop/s f32 {double:7.1} Gflop/s f64, one core", peak.isa);

@@ -79,13 +79,13 @@ impl Cpu {
         all
     }
 
-    /// Measures this CPU's rates.
-    pub fn probe(&self, budget: Duration, progress: &mut dyn FnMut(&str, f64)) -> Machine {
-        let rates = machine(&self.host, &probe::run(&self.host, &self.team, budget, progress));
+    /// Measures this CPU's rates; `None` once `progress` says that this is enough.
+    pub fn probe(&self, budget: Duration, progress: &mut dyn FnMut(&str, f64) -> bool) -> Option<Machine> {
+        let rates = machine(&self.host, &probe::run(&self.host, &self.team, budget, progress)?);
         let mut looks: Vec<f64> = (0..LOOKS).filter_map(|_| self.handoff(Duration::ZERO)).collect();
         looks.sort_by(f64::total_cmp);
         let met = looks.get(looks.len() / 2).copied();
-        Machine { tick: Some(self.tick(Duration::ZERO)), met, ..rates }
+        Some(Machine { tick: Some(self.tick(Duration::ZERO)), met, ..rates })
     }
 
     /// Seconds of a hand-off between its two threads, as it was not longer ago than this: [`Machine::met`].

@@ -21,14 +21,8 @@ const MANY: usize = 2048;
 /// been taken for one and a half times as slow as it is.)
 const ROUNDS: usize = 3;
 
-/// Measures the rates of every element-wise op and reduction. About 60 µs each.
-pub fn probe(
-    cpu: &Cpu,
-    engine: &Arc<Engine>,
-    machine: &mut Machine,
-    quick: bool,
-    go_on: &mut dyn FnMut() -> bool,
-) {
+/// Every element-wise op and reduction with every element type; with the two that most work is done in, if quick.
+pub fn all(quick: bool) -> Vec<(Op, DType)> {
     let dtypes = if quick { &DType::ALL[..2] } else { &DType::ALL[..] };
     let ops: Vec<Op> = UnaryOp::ALL
         .iter()
@@ -37,7 +31,38 @@ pub fn probe(
         .chain(TernaryOp::ALL.iter().map(|&t| Op::Ternary(t)))
         .chain(ReduceOp::ALL.iter().map(|&kind| Op::Reduce { kind, axes: Axes::NONE }))
         .collect();
-    let mut due: Vec<(Op, DType)> = ops.iter().flat_map(|&op| dtypes.iter().map(move |&d| (op, d))).collect();
+    ops.iter().flat_map(|&op| dtypes.iter().map(move |&d| (op, d))).collect()
+}
+
+/// Kernels that run this op on this type and have no rate of it yet: it was never probed, or not to the end.
+pub fn unknown(engine: &Engine, machine: &Machine, op: Op, dtype: DType) -> Vec<u16> {
+    let lacks = |name: &str| !machine.rates.contains_key(&Machine::rate_key(name, op, dtype));
+    let shapes = match op {
+        Op::Reduce { .. } => vec![[vec![FEW], vec![MANY]], LINES.map(|n| vec![n, COLUMNS])],
+        _ => vec![[vec![FEW], vec![MANY]]],
+    };
+    let mut found = Vec::new();
+    for pair in &shapes {
+        let of = |shape: &Vec<usize>| match op {
+            Op::Reduce { kind, .. } => workload(reduce(kind, &[0][..shape.len() - 1]), dtype, shape),
+            _ => workload(op, dtype, shape),
+        };
+        if let [Some(few), Some(many)] = pair.each_ref().map(of) {
+            let all = serial(engine, [&few, &many]).into_iter();
+            found.extend(all.filter(|(_, name)| lacks(name)).map(|(v, _)| v.kernel));
+        }
+    }
+    found
+}
+
+/// Measures the rates of these. About 60 µs each.
+pub fn probe(
+    cpu: &Cpu,
+    engine: &Arc<Engine>,
+    machine: &mut Machine,
+    mut due: Vec<(Op, DType)>,
+    go_on: &mut dyn FnMut() -> bool,
+) {
     for _ in 0..ROUNDS {
         due.retain(|&(op, dtype)| {
             let mut timer = Timer { shared: false };
@@ -51,20 +76,27 @@ pub fn probe(
     }
 }
 
-/// A workload of this op on operands of one shape, laid out.
-fn laid_out(cpu: &Cpu, engine: &Arc<Engine>, op: Op, dtype: DType, shape: &[usize]) -> Option<CpuRig> {
+/// A workload of this op on operands of one shape.
+fn workload(op: Op, dtype: DType, shape: &[usize]) -> Option<Workload> {
     let operand = |d| Operand::new(d, shape).ok();
     let mut operands = vec![operand(dtype)?; op.arity()];
     if op == Op::Ternary(TernaryOp::Where) {
         operands[0] = operand(DType::Bool)?;
     }
-    let w = Workload::new(op, operands).ok()?.with_numerics(NumericClass::Relaxed);
-    CpuRig::new(cpu, engine, &w).ok()
+    Some(Workload::new(op, operands).ok()?.with_numerics(NumericClass::Relaxed))
+}
+
+/// The same laid out.
+fn laid_out(cpu: &Cpu, engine: &Arc<Engine>, op: Op, dtype: DType, shape: &[usize]) -> Option<CpuRig> {
+    CpuRig::new(cpu, engine, &workload(op, dtype, shape)?).ok()
+}
+
+fn reduce(kind: ReduceOp, axes: &[usize]) -> Op {
+    Op::Reduce { kind, axes: Axes::from_list(axes).unwrap_or_default() }
 }
 
 /// Every kernel of the host that takes both and may be chosen, by name.
-fn serial(engine: &Engine, rigs: [&CpuRig; 2]) -> Vec<(Variant, String)> {
-    let [a, b] = rigs.map(CpuRig::workload);
+fn serial(engine: &Engine, [a, b]: [&Workload; 2]) -> Vec<(Variant, String)> {
     let here = |index: u16| engine.place_of(index) == Some(Place::Host);
     let all = engine.registry().about(a.op());
     let takes = |k: &dyn Kernel| k.outdone(a).is_none() && k.supports(a).is_ok() && k.supports(b).is_ok();
@@ -87,7 +119,7 @@ fn elementwise(
 ) {
     let rig = |n| laid_out(cpu, engine, op, dtype, &[n]);
     let (Some(mut few), Some(mut many)) = (rig(FEW), rig(MANY)) else { return };
-    for (v, name) in serial(engine, [&few, &many]) {
+    for (v, name) in serial(engine, [few.workload(), many.workload()]) {
         if let (Some(a), Some(b)) = (timer.quickest(&mut few, v), timer.quickest(&mut many, v)) {
             machine.rates.insert(Machine::rate_key(&name, op, dtype), slope(a, b, MANY - FEW, MANY));
         }
@@ -112,15 +144,14 @@ fn reduction(
     kind: ReduceOp,
     dtype: DType,
 ) {
-    let op = |axes: &[usize]| Op::Reduce { kind, axes: Axes::from_list(axes).unwrap_or_default() };
-    let rig = |shape: &[usize], axes: &[usize]| laid_out(cpu, engine, op(axes), dtype, shape);
-    let key = |name: &str, part: &str| Machine::rate_key(name, op(&[]), dtype) + part;
+    let rig = |shape: &[usize], axes: &[usize]| laid_out(cpu, engine, reduce(kind, axes), dtype, shape);
+    let key = |name: &str, part: &str| Machine::rate_key(name, reduce(kind, &[]), dtype) + part;
     // Who reduces rows has its rate from them.
     let mut of_rows = Vec::new();
     if let (Some(mut few), Some(mut many)) = (rig(&[FEW], &[]), rig(&[MANY], &[])) {
         let [mut alone, mut turned] = [ROW_OF, TURNED_ROW].map(|n| rig(&[ROWS, n], &[1]));
         let mut shortest = SHORTEST_ROWS.map(|n| rig(&[ROWS, n], &[1]));
-        for (v, name) in serial(engine, [&few, &many]) {
+        for (v, name) in serial(engine, [few.workload(), many.workload()]) {
             let (Some(a), Some(b)) = (timer.quickest(&mut few, v), timer.quickest(&mut many, v)) else {
                 continue;
             };
@@ -145,7 +176,8 @@ fn reduction(
     }
     let lines = LINES.map(|n| rig(&[n, COLUMNS], &[0]));
     if let [Some(mut few), Some(mut many)] = lines {
-        for (v, name) in serial(engine, [&few, &many]).into_iter().filter(|(v, _)| !of_rows.contains(v)) {
+        let kernels = serial(engine, [few.workload(), many.workload()]);
+        for (v, name) in kernels.into_iter().filter(|(v, _)| !of_rows.contains(v)) {
             if let (Some(a), Some(b)) = (timer.quickest(&mut few, v), timer.quickest(&mut many, v)) {
                 let each = slope(a, b, (LINES[1] - LINES[0]) * COLUMNS, LINES[1] * COLUMNS);
                 machine.rates.insert(key(&name, ""), each);
@@ -186,6 +218,36 @@ impl Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_probed_to_the_end_is_still_unknown_and_probed_later() {
+        let cpu = Cpu::new(Some(1), 1 << 20);
+        let engine = Arc::new(Engine::new(Default::default()));
+        let device = engine.add_device(cpu.device());
+        cpu.kernels(device, None).into_iter().for_each(|k| drop(engine.register(k)));
+        let missing = |m: &Machine| -> Vec<(Op, DType)> {
+            all(false).into_iter().filter(|&(op, d)| !unknown(&engine, m, op, d).is_empty()).collect()
+        };
+        let mut machine = Machine::default();
+        let before = missing(&machine);
+        let both = [DType::F32, DType::F64].map(|d| (Op::Unary(UnaryOp::Exp), d));
+        assert!(both.iter().all(|pair| before.contains(pair)));
+        assert!(before.iter().any(|(op, d)| matches!(op, Op::Reduce { .. }) && *d == DType::F32));
+        // Broken off after the first.
+        let mut asked = 0;
+        let mut once = || {
+            asked += 1;
+            asked == 1
+        };
+        probe(&cpu, &engine, &mut machine, before.clone(), &mut once);
+        let after = missing(&machine);
+        assert_eq!(after, before[1..]);
+        let reduction: Vec<_> =
+            after.iter().copied().filter(|(op, _)| matches!(op, Op::Reduce { .. })).take(1).collect();
+        probe(&cpu, &engine, &mut machine, reduction.clone(), &mut || true);
+        assert!(!missing(&machine).contains(&reduction[0]), "its rows and columns are known");
+        assert_eq!(missing(&machine).len(), before.len() - 2);
+    }
 
     #[test]
     fn a_reduction_has_rates_of_elements_rows_and_columns() {

@@ -6,6 +6,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often what it learned is written meanwhile: many programs end by a signal, or never drop their runtime, and would
+/// calibrate anew at each start. It takes some milliseconds.
+const SAVED_EVERY: Duration = Duration::from_secs(1);
 
 /// A calibration under way.
 pub(crate) struct Background {
@@ -21,16 +26,24 @@ impl Background {
         let work = move || {
             lower_priority();
             let how = Calibrate { quick: true, ..Calibrate::default() };
-            calibrator.run(&how, &mut |_| match seen.load(Ordering::Acquire) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            let mut saved = Instant::now();
+            calibrator.run(&how, &mut |_| {
+                if saved.elapsed() >= SAVED_EVERY {
+                    calibrator.save();
+                    saved = Instant::now();
+                }
+                match seen.load(Ordering::Acquire) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
             });
+            calibrator.save();
         };
         let thread = std::thread::Builder::new().name("steersman-calibrate".into()).spawn(work).ok()?;
         Some(Background { stop, thread })
     }
 
-    /// Breaks it off after the workload it is at. What it learned stays.
+    /// Breaks it off after the workload, or the part of a probe, that it is at. What it learned stays.
     pub(crate) fn stop(self) {
         self.stop.store(true, Ordering::Release);
         // A panic there has been printed already; there is nothing to add.

@@ -1,24 +1,28 @@
 //! Learning a machine: probe its limits, then its rates, then spend the rest where it teaches most.
 
+mod probing;
+
 use crate::error::Error;
-use crate::runtime::{Carrier, Inner, Runtime, at, rig};
+use crate::refresh::Before;
+use crate::remember;
+use crate::runtime::{Carrier, Inner, Keeper, Runtime, at, rig};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use steersman_core::cost::Machine;
 use steersman_core::measure::Rig;
 use steersman_core::tune::{self, Bench, Calibration, Wanted};
 use steersman_core::{DeviceId, Engine, Place, Workload};
 use steersman_cpu::rig::CpuRig;
-use steersman_cpu::{Cpu, plan, probe, rates};
+use steersman_cpu::{Cpu, plan, probe};
 
 /// How to calibrate.
 #[derive(Clone, Debug, Default)]
 pub struct Calibrate {
     /// Only what matters most, in about two seconds.
     pub quick: bool,
-    /// Forget what was known of this machine first.
+    /// Forget what was known of this machine first. If it is broken off, what it did not get to stays known.
     pub refresh: bool,
     /// Time it may take; otherwise 13.2 s, and 8 more for each device that outruns the host, or 2.2 s if quick.
     pub budget: Option<Duration>,
@@ -121,8 +125,7 @@ pub(crate) struct Calibrator {
     cpu: Cpu,
     carrier: Carrier,
     device: DeviceId,
-    calibrated: Arc<AtomicBool>,
-    probed: Arc<AtomicBool>,
+    keeper: Arc<Keeper>,
 }
 
 impl Bench for Calibrator {
@@ -146,8 +149,7 @@ impl Calibrator {
             cpu: inner.cpu.clone(),
             carrier: inner.carrier.clone(),
             device: inner.cpu_id,
-            calibrated: inner.calibrated.clone(),
-            probed: inner.probed.clone(),
+            keeper: inner.keeper.clone(),
         }
     }
 
@@ -187,22 +189,13 @@ impl Calibrator {
             *broken |= progress(&Step { phase, done, left: budget.saturating_sub(used) }).is_break();
             !*broken
         };
-        if how.refresh {
-            self.engine.with_model_mut(|m| m.clear());
-            self.engine.registry().iter().filter_map(|(_, k)| k.winners()).for_each(|w| w.restore(&[]));
-        }
-        let known =
-            self.engine.devices().get(self.device.0 as usize).map(|d| d.machine.clone()).unwrap_or_default();
-        if known.levels.is_empty() || known.rates.is_empty() || how.refresh {
-            tell("probing the machine's limits".into(), &mut broken);
-            let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
-            let mut machine = self.cpu.probe(slice, &mut |_, _| {});
-            self.engine.set_machine(self.device, machine.clone());
-            let mut go_on = || tell("timing each op in the nearest cache".into(), &mut broken);
-            rates::probe(&self.cpu, &self.engine, &mut machine, how.quick, &mut go_on);
-            self.engine.set_machine(self.device, machine);
-            self.probed.store(true, Ordering::Release);
-        }
+        let before = how.refresh.then(|| {
+            let there = away.iter().filter_map(|p| if let Place::Device(id) = p { Some(*id) } else { None });
+            let devices = std::iter::once(self.device).chain(there).collect();
+            Before::take(&self.engine, devices, !how.quick)
+        });
+        let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
+        self.probe(how, slice, &mut |phase| tell(phase, &mut broken));
         let left = || budget.saturating_sub(started.elapsed());
         let host = left().saturating_sub(extra);
         let host = if away.is_empty() { host } else { host.mul_f64(HOST) };
@@ -240,8 +233,13 @@ impl Calibrator {
             let machine = Machine { rest: self.cpu.calm.rest(), ..device.machine.clone() };
             self.engine.set_machine(self.device, machine);
         }
+        report.interrupted |= broken;
+        if let Some(before) = before {
+            let anew = before.end(&self.engine, report.interrupted);
+            self.keeper.outdate(remember::outdated(&self.engine, &anew));
+        }
         if report.samples >= ENOUGH_SAMPLES {
-            self.calibrated.store(true, Ordering::Release);
+            self.keeper.calibrated.store(true, Ordering::Release);
         }
         self.engine.forget_incumbents();
         let seconds = started.elapsed().as_secs_f64();
@@ -258,6 +256,11 @@ impl Calibrator {
 }
 
 impl Calibrator {
+    /// Writes what was learned so far. What goes wrong with the file is said in the notices, as ever.
+    pub(crate) fn save(&self) {
+        let _ = self.keeper.save(Vec::new(), Vec::new);
+    }
+
     fn measure(
         &self,
         workloads: Vec<Wanted>,
@@ -280,17 +283,21 @@ impl Calibrator {
         let searched: Vec<Wanted> =
             parsed.map(|(w, importance)| Wanted { workload: at(&w, place), importance }).collect();
         tune::settle(&self.engine, self, &searched, budget, &mut |w| tell(&at(w, Place::Host)));
-        self.probed.store(true, Ordering::Release);
+        self.keeper.probed.store(true, Ordering::Release);
     }
 }
 
 impl Runtime {
-    /// Learns this machine. `progress` may break it off at any point; what was learned stays and is saved.
+    /// Learns this machine. `progress` may break it off at any point; what was learned stays and is saved. An error for
+    /// a frozen runtime, whose decisions must stay as they are.
     pub fn calibrate(
         &self,
         how: &Calibrate,
         progress: &mut dyn FnMut(&Step) -> ControlFlow<()>,
     ) -> Result<CalibrationReport, Error> {
+        if self.inner.knobs.frozen || self.inner.engine.is_frozen() {
+            return Err(Error::Frozen { doing: "calibrate" });
+        }
         let report = Calibrator::of(&self.inner).run(how, progress);
         self.save()?;
         Ok(report)

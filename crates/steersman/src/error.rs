@@ -22,6 +22,15 @@ pub enum Error {
     /// Wisdom could not be written.
     #[error(transparent)]
     Wisdom(#[from] WisdomError),
+    /// A frozen runtime was to learn.
+    #[error(
+        "this runtime was to {doing}, and the knob frozen forbids it to learn; unset STEERSMAN_FROZEN, or use a \
+         runtime with frozen=false"
+    )]
+    Frozen {
+        /// `calibrate`, ...
+        doing: &'static str,
+    },
     /// An array operation that cannot be.
     #[error(transparent)]
     Array(Box<ArrayError>),

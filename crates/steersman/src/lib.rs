@@ -13,6 +13,7 @@ mod calibrate;
 mod crossover;
 mod error;
 pub mod plan;
+mod refresh;
 mod regret;
 mod remember;
 mod runtime;

@@ -1,13 +1,18 @@
 //! Between the engine's model and wisdom on disk.
 
+use crate::refresh::Anew;
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use steersman_core::cost::{CellKey, History, Knowledge, Machine};
 
 use steersman_core::guard::Offence;
 use steersman_core::op::FUSED;
 use steersman_core::tune::Kept;
-use steersman_core::wisdom::{Batch, Cell, DeviceRow, HistoryRow, MetaRow, QuarantineRow, Snapshot, Wisdom};
-use steersman_core::{DType, DeviceId, Engine, Layout, Op, OpClass, Params, Remembered, Runs};
+use steersman_core::wisdom::{
+    Batch, Cell, DeviceRow, HistoryRow, MetaRow, Notice, NoticeKind, Outdated, QuarantineRow, Snapshot, WIRE,
+    Wisdom,
+};
+use steersman_core::{DType, DeviceId, Engine, Kernel, Layout, Op, OpClass, Params, Remembered, Runs};
 
 /// Marks the pool of a class among cells.
 const POOL: &str = "*";
@@ -37,10 +42,40 @@ fn name_of<T: PartialEq>(table: &[(T, &'static str)], value: T) -> &'static str 
     table.iter().find(|(t, _)| *t == value).map_or("?", |(_, n)| n)
 }
 
-/// Puts what wisdom holds of a device into the engine. Returns whether a finished calibration was there.
-pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &mut Snapshot) -> bool {
-    let machine = snapshot.machine.as_ref().and_then(|m| serde_json::from_str::<Machine>(m).ok());
-    if let Some(machine) = machine {
+/// What was there of a device.
+pub struct Restored {
+    /// Whether a finished calibration was: one whose rates cannot be read is to be done again.
+    pub calibrated: bool,
+    /// Why its rates cannot be read, if there were any.
+    pub unreadable: Option<String>,
+}
+
+impl Restored {
+    /// What there is to say about it.
+    pub fn notice(&self, wisdom: &Wisdom, engine: &Engine, device: DeviceId) -> Option<Notice> {
+        let why = self.unreadable.as_ref()?;
+        let part =
+            engine.devices().get(device.0 as usize).map(|d| d.identity.part.clone()).unwrap_or_default();
+        Some(Notice {
+            kind: NoticeKind::Unreadable,
+            path: wisdom.path().map(Path::to_path_buf).unwrap_or_default(),
+            what: format!("what was probed of {part} cannot be read ({why}) and was left out"),
+            advice: "run `steer calibrate` to have it probed again".into(),
+        })
+    }
+}
+
+/// The probed rates of a device, if there are any.
+pub fn machine(snapshot: &Snapshot) -> Result<Option<Machine>, String> {
+    let read = |text: &String| serde_json::from_str(text).map_err(|why| why.to_string());
+    snapshot.machine.as_ref().map(read).transpose()
+}
+
+/// Puts what wisdom holds of a device into the engine.
+pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &mut Snapshot) -> Restored {
+    let machine = machine(snapshot);
+    let unreadable = machine.as_ref().err().cloned();
+    if let Ok(Some(machine)) = machine {
         restore_winners(engine, device, &machine);
         engine.set_machine(device, machine);
     }
@@ -71,7 +106,8 @@ pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &m
             engine.guard().quarantine(kernel, op, dtype, Offence::Failed, q.reason.clone());
         }
     }
-    snapshot.meta.contains_key(&calibrated_key(fingerprint))
+    let calibrated = unreadable.is_none() && snapshot.meta.contains_key(&calibrated_key(fingerprint));
+    Restored { calibrated, unreadable }
 }
 
 /// Gives the device's kernels back what searches found best for them, unless their code has changed since.
@@ -107,7 +143,7 @@ pub fn calibrated_key(fingerprint: u64) -> String {
 
 /// The meta key of the way to a device.
 fn wire_key(fingerprint: u64) -> String {
-    format!("wire/{fingerprint:016x}")
+    format!("{WIRE}{fingerprint:016x}")
 }
 
 /// Op and class as stored: pools are `*class`, custom ops keep their own name.
@@ -131,11 +167,45 @@ fn remembered(cell: Cell) -> Option<Remembered> {
     })
 }
 
-/// Everything the engine knows of a device, to be saved.
-pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: bool) -> Batch {
+/// The row of a cell, with nothing in it.
+fn row(kernel: &dyn Kernel, key: &CellKey, fingerprint: u64) -> Cell {
+    Cell {
+        device: fingerprint,
+        kernel: kernel.name().into(),
+        revision: kernel.revision(),
+        threads: key.variant.params.threads,
+        variant: key.variant.params.variant,
+        op: op_text(key),
+        dtype: key.dtype.name().into(),
+        layout: name_of(&LAYOUTS, key.layout).into(),
+        ..Cell::default()
+    }
+}
+
+/// What no longer counts of what is stored, now that this was learned anew.
+pub fn outdated(engine: &Engine, anew: &Anew) -> Vec<Outdated> {
+    let devices = engine.devices();
+    let find = |index: u16| {
+        let kernel = engine.registry().get(index)?;
+        let device = devices.get(kernel.device().0 as usize)?.identity.fingerprint();
+        Some((kernel, device))
+    };
+    let kernels = anew.kernels.iter().filter_map(|&i| {
+        let (kernel, device) = find(i)?;
+        Some(Outdated::Kernel { device, kernel: kernel.name().into() })
+    });
+    let cells = anew.cells.iter().filter_map(|key| {
+        let (kernel, device) = find(key.variant.kernel)?;
+        Some(Outdated::Cell(row(&**kernel, key, device)))
+    });
+    kernels.chain(cells).collect()
+}
+
+/// Everything the engine knows of a device, to be saved; histories only where they changed since.
+pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: bool, since: u64) -> Batch {
     let mut batch = Batch::default();
     if let Some(d) = engine.devices().get(device.0 as usize) {
-        let machine = Machine { winners: winners(engine, device), ..d.machine.clone() };
+        let machine = Machine { winners: winners(engine, device), ..d.machine.clone() }.finite();
         batch.devices.push(DeviceRow {
             device: fingerprint,
             identity: serde_json::to_string(&d.identity).unwrap_or_default(),
@@ -147,22 +217,12 @@ pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: 
     engine.with_model(|model| {
         for (key, known) in model.cells() {
             let Some(kernel) = of_device(key.variant.kernel) else { continue };
-            batch.cells.push(Cell {
-                device: fingerprint,
-                kernel: kernel.name().into(),
-                revision: kernel.revision(),
-                threads: key.variant.params.threads,
-                variant: key.variant.params.variant,
-                op: op_text(&key),
-                dtype: key.dtype.name().into(),
-                layout: name_of(&LAYOUTS, key.layout).into(),
-                samples: known.samples(),
-                payload: known.into_bytes(),
-                updated: 0.0,
-            });
+            let samples = known.samples();
+            let row = row(&**kernel, &key, fingerprint);
+            batch.cells.push(Cell { samples, payload: known.into_bytes(), ..row });
         }
     });
-    for r in engine.runs() {
+    for r in engine.runs_since(since) {
         let here = engine.registry().find(&r.kernel).is_some_and(|k| of_device(k).is_some());
         if here {
             batch.history.push(HistoryRow {
@@ -198,8 +258,8 @@ pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: 
 }
 
 /// Adds all that is known of a device with memory of its own, and of the way to it.
-pub fn add_accelerator(batch: &mut Batch, engine: &Engine, device: DeviceId, fingerprint: u64) {
-    let other = collect(engine, device, fingerprint, false);
+pub fn add_accelerator(batch: &mut Batch, engine: &Engine, device: DeviceId, fingerprint: u64, since: u64) {
+    let other = collect(engine, device, fingerprint, false, since);
     batch.devices.extend(other.devices);
     batch.cells.extend(other.cells);
     batch.history.extend(other.history);
@@ -211,7 +271,7 @@ pub fn add_accelerator(batch: &mut Batch, engine: &Engine, device: DeviceId, fin
 }
 
 /// A wisdom store that is never missing.
-pub fn open(path: Option<&std::path::Path>, frozen: bool) -> (Wisdom, Vec<steersman_core::wisdom::Notice>) {
+pub fn open(path: Option<&Path>, frozen: bool) -> (Wisdom, Vec<Notice>) {
     let opened = match path {
         Some(p) if frozen => Wisdom::open_read_only(p),
         _ => Wisdom::open(path),

@@ -3,6 +3,7 @@
 mod accelerator;
 mod carry;
 mod execute;
+mod keep;
 mod rig;
 #[cfg(feature = "webgpu")]
 mod webgpu;
@@ -25,6 +26,7 @@ use steersman_core::{DeviceId, Engine, Seconds, Settings, Variant, Workload};
 use steersman_cpu::Cpu;
 
 pub(crate) use carry::{Carrier, Piece, Trouble};
+pub(crate) use keep::Keeper;
 pub(crate) use rig::{at, rig};
 
 pub(crate) struct Inner {
@@ -35,13 +37,8 @@ pub(crate) struct Inner {
     pub(crate) knobs: Knobs,
     pub(crate) log: DecisionLog,
     tracker: Tracker,
-    pub(crate) wisdom: Wisdom,
+    pub(crate) keeper: Arc<Keeper>,
     notices: Mutex<Vec<Notice>>,
-    pub(crate) calibrated: Arc<AtomicBool>,
-    /// Changes of the model that are on disk.
-    saved: AtomicU64,
-    /// Whether rates were probed since the last save.
-    pub(crate) probed: Arc<AtomicBool>,
     background: Mutex<Option<Background>>,
     pub(crate) planner: Planner,
     pub(crate) carrier: Carrier,
@@ -76,7 +73,8 @@ pub struct Runtime {
 const THRESHOLD_ELEMENTS: usize = 32_768;
 
 impl Runtime {
-    /// Finds devices and opens wisdom, with knobs from environment and configuration file. Never blocks.
+    /// Finds devices and opens wisdom, with knobs from environment and configuration file. Never blocks, but for devices
+    /// if it is frozen: decisions must not depend on when those arrive.
     pub fn new() -> Result<Runtime, Error> {
         Runtime::with_knobs(Knobs::load()?)
     }
@@ -104,9 +102,11 @@ impl Runtime {
             // Names are unique by construction; a clash would only lose the second of two equals.
             let _ = engine.register(kernel);
         }
-        let (wisdom, notices) = remember::open(knobs.wisdom_path().as_deref(), knobs.frozen);
+        let (wisdom, mut notices) = remember::open(knobs.wisdom_path().as_deref(), knobs.frozen);
         let mut snapshot = wisdom.load(fingerprint);
-        let calibrated = remember::restore(&engine, cpu_id, fingerprint, &mut snapshot);
+        let restored = remember::restore(&engine, cpu_id, fingerprint, &mut snapshot);
+        notices.extend(restored.notice(&wisdom, &engine, cpu_id));
+        let calibrated = restored.calibrated;
         if let Some(known) = engine.devices().get(cpu_id.0 as usize) {
             cpu.calm.expect(known.machine.rest);
             engine.set_tick(cpu_id, cpu.tick(Duration::ZERO));
@@ -119,19 +119,30 @@ impl Runtime {
                 .unwrap_or_else(|| crate::crossover::parallel_from(&engine).unwrap_or(THRESHOLD_ELEMENTS));
             engine.set_policy(Arc::new(Threshold { elements }));
         }
+        let carrier = Carrier::new(engine.clone(), cpu.clone());
+        let keeper = Arc::new(Keeper {
+            engine: engine.clone(),
+            carrier: carrier.clone(),
+            device: cpu_id,
+            fingerprint,
+            frozen: knobs.frozen,
+            wisdom,
+            calibrated: AtomicBool::new(calibrated),
+            probed: AtomicBool::new(false),
+            saved: AtomicU64::new(engine.with_model(|m| m.changes())),
+            carried: AtomicU64::new(0),
+            outdated: Mutex::default(),
+        });
         let inner = Arc::new(Inner {
             log: DecisionLog::new(knobs.log_capacity),
             tracker,
             cpu_id,
             fingerprint,
-            wisdom,
+            keeper,
             notices: Mutex::new(notices),
-            probed: Arc::new(AtomicBool::new(false)),
-            saved: AtomicU64::new(engine.with_model(|m| m.changes())),
-            calibrated: Arc::new(AtomicBool::new(calibrated)),
             background: Mutex::new(None),
             planner: Planner::default(),
-            carrier: Carrier::new(engine.clone(), cpu.clone()),
+            carrier,
             #[cfg(feature = "webgpu")]
             compiled: Mutex::default(),
             arriving: Mutex::new(None),
@@ -143,6 +154,9 @@ impl Runtime {
         #[cfg(feature = "webgpu")]
         if runtime.inner.knobs.webgpu_enabled {
             runtime.look_for_adapters();
+            if runtime.inner.knobs.frozen {
+                runtime.wait_for_devices();
+            }
         }
         let k = &runtime.inner.knobs;
         if k.calibrate_background && !k.frozen && !calibrated {
@@ -213,7 +227,7 @@ impl Runtime {
 
     /// What has been learned, on disk.
     pub fn wisdom(&self) -> &Wisdom {
-        &self.inner.wisdom
+        &self.inner.keeper.wisdom
     }
 
     /// What there is to say about the wisdom file; empty when all is well.
@@ -222,13 +236,13 @@ impl Runtime {
             return Vec::new();
         }
         let mut all = self.inner.notices.lock().unwrap_or_else(|e| e.into_inner());
-        all.extend(self.inner.wisdom.take_notices());
+        all.extend(self.inner.keeper.wisdom.take_notices());
         all.clone()
     }
 
     /// Whether this machine was calibrated, now or in an earlier process.
     pub fn calibrated(&self) -> bool {
-        self.inner.calibrated.load(Ordering::Acquire)
+        self.inner.keeper.calibrated.load(Ordering::Acquire)
     }
 
     /// Fingerprint of the CPU, the validity key of its wisdom.
@@ -257,24 +271,7 @@ impl Inner {
         }
         #[cfg(feature = "webgpu")]
         self.save_pipelines();
-        let changes = self.engine.with_model(|m| m.changes());
-        let log = self.log.take_new();
-        if changes == self.saved.load(Ordering::Acquire)
-            && log.is_empty()
-            && !self.probed.swap(false, Ordering::AcqRel)
-        {
-            return Ok(());
-        }
-        let calibrated = self.calibrated.load(Ordering::Acquire);
-        let mut batch = remember::collect(&self.engine, self.cpu_id, self.fingerprint, calibrated);
-        for (id, device) in self.carrier.accelerators.iter() {
-            remember::add_accelerator(&mut batch, &self.engine, id, device.fingerprint);
-        }
-        batch.log = log;
-        batch.usage = self.tracker.take_unsaved();
-        self.wisdom.save(batch)?;
-        self.saved.store(changes, Ordering::Release);
-        Ok(())
+        self.keeper.save(self.log.take_new(), || self.tracker.take_unsaved())
     }
 }
 

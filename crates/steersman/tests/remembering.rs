@@ -1,9 +1,11 @@
 //! What one process learned, the next one knows.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
-use steersman::{Adaptive, Knobs, Runtime};
+use steersman::{Adaptive, Calibrate, Knobs, Runtime};
 use steersman_core::Workload;
 use steersman_core::cost::Estimate;
+use steersman_core::wisdom::{Batch, DeviceRow, MetaRow, Wisdom};
 
 fn runtime(file: &std::path::Path) -> Runtime {
     let mut knobs = Knobs::default();
@@ -121,4 +123,172 @@ fn runs_of_an_exact_workload_are_known_in_the_next_process() {
     assert_eq!(exact(&rt), 16, "known, with the say of a few runs");
     let shown = rt.wisdom().load(rt.fingerprint());
     assert!(shown.history.iter().all(|h| h.workload == "exp f32 1000"), "{:?}", shown.history);
+}
+
+/// What every kernel is thought to take for some additions, in seconds.
+fn additions(rt: &Runtime) -> Vec<f64> {
+    let w: Workload = "add f32 701 701".parse().expect("a workload");
+    rt.engine().estimates(&w).iter().map(|c| c.estimate.mean.0).collect()
+}
+
+/// A file in which additions were seen to take a second, very often, and a function a few times.
+fn weeks_of_nonsense(file: &std::path::Path) {
+    let rt = runtime(file);
+    sleeper(&rt, 1);
+    let w: Workload = "add f32 701 701".parse().expect("a workload");
+    for c in rt.engine().estimates(&w) {
+        (0..3000).for_each(|_| rt.engine().learn(c.variant, &w, 1.0, 1.0));
+    }
+    let at = Workload::custom("sleep", &[500]).expect("a size");
+    for c in rt.engine().estimates(&at) {
+        (0..4).for_each(|_| rt.engine().learn(c.variant, &at, 1e-3, 1.0));
+    }
+    rt.engine().with_model_mut(|m| m.refit());
+    assert!(additions(&rt).iter().all(|&s| s > 0.5));
+    rt.save().expect("saved");
+}
+
+#[test]
+fn a_refreshed_machine_is_not_outdone_by_what_was_known_of_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("wisdom.db");
+    weeks_of_nonsense(&file);
+    {
+        let rt = runtime(&file);
+        sleeper(&rt, 1);
+        let budget = Some(Duration::from_millis(500));
+        let how = Calibrate { quick: true, refresh: true, budget };
+        let report = rt.calibrate(&how, &mut |_| ControlFlow::Continue(())).expect("calibrated");
+        assert!(!report.interrupted && report.samples > 0, "{report:?}");
+        assert!(samples(&rt).iter().all(|&n| n == 4), "nobody calibrates users' functions");
+    }
+    let rt = runtime(&file);
+    sleeper(&rt, 1);
+    assert!(additions(&rt).iter().all(|&s| s < 0.1), "{:?}", additions(&rt));
+    assert!(samples(&rt).iter().all(|&n| n == 4), "{:?}", samples(&rt));
+}
+
+#[test]
+fn a_refresh_that_is_broken_off_loses_only_what_it_replaces() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("wisdom.db");
+    weeks_of_nonsense(&file);
+    {
+        let rt = runtime(&file);
+        let how = Calibrate { refresh: true, ..Calibrate::default() };
+        let report = rt.calibrate(&how, &mut |_| ControlFlow::Break(())).expect("calibrated");
+        assert!(report.interrupted && report.samples == 0, "{report:?}");
+        assert!(additions(&rt).iter().all(|&s| s > 0.5), "{:?}", additions(&rt));
+    }
+    assert!(additions(&runtime(&file)).iter().all(|&s| s > 0.5));
+    {
+        let rt = runtime(&file);
+        let how = Calibrate { refresh: true, ..Calibrate::default() };
+        let mut added = false;
+        let mut until_something_was_added = |s: &steersman::Step| {
+            let before = std::mem::replace(&mut added, s.phase.starts_with("measuring add f32"));
+            if before { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let report = rt.calibrate(&how, &mut until_something_was_added).expect("calibrated");
+        assert!(report.interrupted && report.samples > 0, "{report:?}");
+    }
+    let known = additions(&runtime(&file));
+    assert!(known.iter().any(|&s| s < 0.1), "measured anew: {known:?}");
+}
+
+#[test]
+fn a_full_calibration_probes_what_a_quick_one_left_out() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let rt = runtime(&dir.path().join("wisdom.db"));
+    let rates = |rt: &Runtime, dtype: &str| {
+        let machine = rt.engine().devices()[0].machine.clone();
+        machine.rates.keys().filter(|key| key.split('|').nth(2) == Some(dtype)).count()
+    };
+    // Broken off where measuring begins.
+    let probe = |quick: bool| {
+        let how = Calibrate { quick, ..Calibrate::default() };
+        rt.calibrate(&how, &mut |s| match s.phase.starts_with("measuring") {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+        .expect("calibrated");
+    };
+    probe(true);
+    assert!(rates(&rt, "f32") > 0 && rates(&rt, "i32") == 0);
+    let learn = |text: &str| {
+        let w: Workload = text.parse().expect("a workload");
+        for c in rt.engine().estimates(&w) {
+            (0..20).for_each(|_| rt.engine().learn(c.variant, &w, 1.0, 1.0));
+        }
+        rt.engine().with_model_mut(|m| m.forget_history());
+        w
+    };
+    let (old, new) = (learn("add f32 701 701"), learn("add i32 701 701"));
+    let known = rt.engine().devices()[0].machine.clone();
+    probe(false);
+    assert!(rates(&rt, "i32") > 0);
+    let machine = rt.engine().devices()[0].machine.clone();
+    assert_eq!(machine.levels, known.levels, "limits are known");
+    assert!(known.rates.iter().all(|(key, rate)| machine.rates.get(key) == Some(rate)), "as before");
+    // What was learned without rates does not count with them.
+    let samples = |w: &Workload| -> u64 {
+        rt.engine().estimates(w).iter().map(|c| c.estimate.evidence.samples).max().unwrap_or(0)
+    };
+    assert_eq!((samples(&old), samples(&new)), (20, 0));
+}
+
+#[test]
+fn what_was_learned_in_the_background_is_kept_though_the_runtime_never_ends() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("wisdom.db");
+    let mut knobs = runtime(&file).knobs().clone();
+    knobs.set("calibrate.background", "true").expect("a switch");
+    // As in a program that ends by a signal.
+    std::mem::forget(Runtime::with_knobs(knobs).expect("a runtime"));
+    let begun = std::time::Instant::now();
+    while runtime(&file).engine().with_model(|m| m.cells().count()) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never saved");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_frozen_runtime_is_not_calibrated() {
+    let mut knobs = Knobs::default();
+    for (name, value) in [("wisdom.enabled", "false"), ("webgpu.enabled", "false"), ("frozen", "true")] {
+        knobs.set(name, value).expect("a knob");
+    }
+    let rt = Runtime::with_knobs(knobs).expect("a runtime");
+    let mut told = 0;
+    let result = rt.calibrate(&Calibrate::default(), &mut |_| {
+        told += 1;
+        ControlFlow::Continue(())
+    });
+    let why = result.expect_err("frozen").to_string();
+    assert!(why.contains("calibrate") && why.contains("STEERSMAN_FROZEN"), "{why}");
+    assert_eq!((told, rt.engine().with_model(|m| m.changes())), (0, 0));
+}
+
+#[test]
+fn rates_that_cannot_be_read_are_said_and_probed_again() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("wisdom.db");
+    let fingerprint = runtime(&file).fingerprint();
+    let store = |machine: &str| {
+        let text = |s: &str| s.to_string();
+        let device = DeviceRow { device: fingerprint, machine: text(machine), ..DeviceRow::default() };
+        let key = format!("calibrated/{fingerprint:016x}");
+        let meta = MetaRow { key, value: text("true"), updated: 0.0 };
+        let batch = Batch { devices: vec![device], meta: vec![meta], ..Batch::default() };
+        Wisdom::open(Some(&file)).wisdom.save(batch).expect("saved");
+    };
+    store(r#"{"levels":[],"peak_f32":{},"handoff":null}"#);
+    let rt = runtime(&file);
+    assert!(rt.calibrated() && rt.notices().is_empty(), "{:?}", rt.notices());
+    drop(rt);
+    store(r#"{"levels":[],"peak_f32":{"avx2":null},"handoff":null}"#);
+    let rt = runtime(&file);
+    assert!(!rt.calibrated(), "it is to be calibrated again");
+    let said: Vec<String> = rt.notices().iter().map(|n| n.to_string()).collect();
+    assert!(said.len() == 1 && said[0].contains("steer calibrate"), "{said:?}");
 }

@@ -12,7 +12,7 @@ pub struct History {
 }
 
 /// Runs that an earlier process's history counts for at most: it was measured on the same machine on another day.
-const REMEMBERED: u64 = 16;
+pub(crate) const REMEMBERED: u64 = 16;
 
 impl History {
     /// As a later process takes it: the same mean and scatter, of fewer runs. `None` if these are no measurements.

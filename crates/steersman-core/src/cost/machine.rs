@@ -218,8 +218,9 @@ impl Machine {
         thread_local! {
             static LAST: [Cell<Known>; 2] = const { [const { Cell::new(([f64::NAN; 6], [0.0; 4])) }; 2] };
         }
-        let apart = f64::from(u8::from(self.has_its_own(2)));
-        let asked = [footprint, threads as f64, self.capacity(0), self.capacity(1), self.capacity(2), apart];
+        let own = (0..3).fold(0u8, |own, i| 2 * own + u8::from(self.has_its_own(i)));
+        let own = f64::from(own);
+        let asked = [footprint, threads as f64, self.capacity(0), self.capacity(1), self.capacity(2), own];
         LAST.with(|last| {
             let cell = &last[usize::from(threads > 1)];
             let (known, spread) = cell.get();
@@ -360,6 +361,28 @@ mod tests {
             assert_eq!(seen(unknown), (true, 1.4), "as probed");
         }
         assert_eq!(machine(true, near, far).bandwidth(3, Traffic::Copy, 1), 50e9, "one thread has one way");
+    }
+
+    #[test]
+    fn machines_that_differ_in_whose_their_caches_are_are_not_taken_for_each_other() {
+        let machine = |own: [bool; 3]| {
+            let level = |(i, private): (usize, bool)| Level {
+                name: format!("L{}", i + 1),
+                capacity: Some([32 << 10, 1 << 20, 32 << 20][i]),
+                private,
+                copy: vec![],
+                read: vec![],
+                stream: vec![],
+            };
+            Machine { levels: own.into_iter().enumerate().map(level).collect(), ..Machine::default() }
+        };
+        for footprint in [60e3, 2e6, 60e6] {
+            for bits in 0..8 {
+                let m = machine([bits & 1 > 0, bits & 2 > 0, bits & 4 > 0]);
+                let shares = m.streams(footprint, Traffic::Copy, 2).map(|(share, _)| share);
+                assert_eq!(shares, m.spread(footprint, 2), "{footprint} {bits:03b}");
+            }
+        }
     }
 
     #[test]

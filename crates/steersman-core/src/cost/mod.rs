@@ -15,6 +15,7 @@
 
 mod coordinates;
 mod estimate;
+mod finite;
 mod history;
 mod key;
 mod knowledge;
@@ -28,11 +29,12 @@ mod terms;
 pub use coordinates::coordinates;
 pub use estimate::{Estimate, Evidence, Source, normal_cdf};
 pub use history::History;
+pub(crate) use history::REMEMBERED;
 pub use key::{CellKey, Subject, Variant};
 pub use knowledge::Knowledge;
 pub use local::{Coordinates, Corners, Correction, Local};
 pub use machine::{Level, Machine, Rates, Rest, Traffic};
 pub use mix::Mix;
-pub use model::Model;
+pub use model::{Model, Taken};
 pub use regress::{Belief, Fit, Prediction, Stats, t90};
 pub use terms::{MAX_TERMS, Terms};

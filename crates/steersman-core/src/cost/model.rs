@@ -2,7 +2,8 @@
 //! on a pool shared by the kernel's other ops, corrected locally, blended with the history of exact workloads.
 //!
 //! Structure first, then detail: a calibration's samples settle the regressions ([`Model::refit`]); from then
-//! on a regression stays, and every sample refines the local corrections around it.
+//! on a regression stays, and every sample refines the local corrections around it. What no calibration gets to is
+//! settled when programs have measured it often enough ([`Model::settle_often_seen`]).
 
 mod cells;
 mod settle;
@@ -19,6 +20,7 @@ use crate::op::OpClass;
 use crate::units::Seconds;
 use crate::workload::Workload;
 use cells::Cells;
+use settle::Sample;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::sync::OnceLock;
@@ -33,12 +35,14 @@ struct Cell {
     /// Whether `local` says what the samples have left unexplained so far, though the regression is not settled.
     drafted: bool,
     local: Local,
+    /// Samples that came since it was last settled.
+    kept: Vec<Sample>,
 }
 
 impl Cell {
     fn of(knowledge: &Knowledge) -> Cell {
         let (stats, local, settled) = knowledge.read();
-        Cell { stats, fit: OnceLock::new(), settled, drafted: false, local }
+        Cell { stats, settled, local, ..Cell::default() }
     }
 
     fn knowledge(&self) -> Knowledge {
@@ -70,7 +74,7 @@ impl Fitted {
     }
 }
 
-/// Samples kept between two settlings; later ones only reach the regressions.
+/// Samples kept of a calibration until it is settled; later ones only reach the regressions.
 const SAMPLES: usize = 200_000;
 /// A prediction is never surer than 1.5%: runs of one process differ from those of the next by that much.
 const FLOOR: f64 = 2.25e-4;
@@ -108,16 +112,35 @@ fn central(spread: f64) -> f64 {
     1.0 - (1.0 - CENTRAL) * ((spread - from) / (to - from)).clamp(0.0, 1.0)
 }
 
+/// The history of one exact workload in one variant.
+struct Exact {
+    history: History,
+    /// When it last changed, to tell which are the oldest.
+    at: u64,
+    /// [`Model::changes`] at its last measurement; 0 if it is as it was remembered.
+    measured: u64,
+}
+
+/// What was taken out of a model.
+#[derive(Default)]
+pub struct Taken {
+    cells: Vec<(CellKey, Knowledge)>,
+    history: Vec<((u64, Variant), Exact)>,
+}
+
 /// Everything learned about costs.
 #[derive(Default)]
 pub struct Model {
     cells: Cells,
-    history: HashMap<(u64, Variant), (u64, History), BuildHasherDefault<Mix>>,
+    history: HashMap<(u64, Variant), Exact, BuildHasherDefault<Mix>>,
     /// Workloads with a history: one look for all candidates of a workload that has none.
     seen: HashSet<u64, BuildHasherDefault<Mix>>,
     clock: u64,
     changes: u64,
-    samples: Vec<settle::Sample>,
+    /// Samples kept in all cells together.
+    kept: usize,
+    /// Calibrations under way.
+    calibrations: u32,
 }
 
 impl Model {
@@ -188,7 +211,7 @@ impl Model {
             mean = mean.max(LEAST * size);
         }
         if subject.seen
-            && let Some((_, h)) = self.history.get(&(subject.hash, variant))
+            && let Some(Exact { history: h, .. }) = self.history.get(&(subject.hash, variant))
         {
             let (vm, vh) = (spread * spread, h.variance());
             mean = ((mean.ln() / vm + h.mean / vh) / (1.0 / vm + 1.0 / vh)).exp();
@@ -222,7 +245,8 @@ impl Model {
         })
     }
 
-    /// Takes in a measured time. `weight` below 1 for a doubtful one.
+    /// Takes in a measured time. `weight` below 1 for a doubtful one. Says whether so many were kept now that its cell may
+    /// be settled.
     pub fn observe(
         &mut self,
         variant: Variant,
@@ -231,29 +255,31 @@ impl Model {
         terms: &Terms,
         seconds: f64,
         weight: f64,
-    ) {
+    ) -> bool {
         if !(seconds > 0.0 && seconds.is_finite() && terms.is_work()) {
-            return;
+            return false;
         }
         let subject = Subject::of(w, hash);
         let (key, at) = (subject.cell(variant), subject.by(terms.way()));
         if !w.op().stops_early() {
             self.add(key.pool(), &at, terms, seconds, weight);
         }
-        self.add(key, &at, terms, seconds, weight);
+        let often = self.add(key, &at, terms, seconds, weight) && self.calibrations == 0;
         if weight >= 1.0 {
             self.clock += 1;
             let clock = self.clock;
-            let entry = self.history.entry((hash, variant)).or_default();
-            entry.0 = clock;
-            entry.1.add(seconds.ln());
+            let new = Exact { history: History::default(), at: 0, measured: 0 };
+            let entry = self.history.entry((hash, variant)).or_insert(new);
+            (entry.at, entry.measured) = (clock, self.changes);
+            entry.history.add(seconds.ln());
             self.seen.insert(hash);
             if self.history.len() > HISTORY_CAPACITY {
                 let newest = clock;
-                self.history.retain(|_, (at, _)| newest - *at < HISTORY_CAPACITY as u64 / 2);
+                self.history.retain(|_, e| newest - e.at < HISTORY_CAPACITY as u64 / 2);
                 self.seen = self.history.keys().map(|(hash, _)| *hash).collect();
             }
         }
+        often
     }
 
     /// What a run would be expected to take, had this time not been learned of it. `None` where its kernel was seen too
@@ -273,13 +299,14 @@ impl Model {
     pub fn take_back(&mut self, variant: Variant, w: &Workload, hash: u64, seconds: f64) {
         let key = Subject::of(w, hash).cell(variant);
         for key in [key, key.pool()] {
-            let same = |s: &settle::Sample| s.key == key && s.seconds == seconds && s.weight == 1.0;
-            if let Some(at) = self.samples.iter().rposition(same) {
-                let s = self.samples.swap_remove(at);
-                if let Some(cell) = self.cells.get_mut(&key).filter(|c| !c.settled) {
-                    cell.stats.take_back(&s.terms, seconds);
-                    cell.fit = OnceLock::new();
-                }
+            let same = |s: &Sample| s.seconds == seconds && s.weight == 1.0;
+            if let Some(cell) = self.cells.get_mut(&key).filter(|c| !c.settled)
+                && let Some(at) = cell.kept.iter().rposition(same)
+            {
+                let s = cell.kept.remove(at);
+                self.kept = self.kept.saturating_sub(1);
+                cell.stats.take_back(&s.terms, seconds);
+                cell.fit = OnceLock::new();
             }
         }
         self.history.remove(&(hash, variant));
@@ -297,7 +324,8 @@ impl Model {
         self.changes
     }
 
-    fn add(&mut self, key: CellKey, at: &Corners, terms: &Terms, seconds: f64, weight: f64) {
+    /// Whether the cell has samples enough now to be settled.
+    fn add(&mut self, key: CellKey, at: &Corners, terms: &Terms, seconds: f64, weight: f64) -> bool {
         self.changes += 1;
         if let Some((fitted, cell)) = self.fit(&key)
             && cell.settled
@@ -307,7 +335,7 @@ impl Model {
                 cell.local.add(at, residual, weight);
                 cell.stats.samples += 1;
             }
-            return;
+            return false;
         }
         let cell = self.cells.get_or_new(key);
         if key.class == OpClass::Custom {
@@ -315,9 +343,11 @@ impl Model {
         }
         cell.stats.add(terms, seconds, weight);
         cell.fit = OnceLock::new();
-        if self.samples.len() < SAMPLES {
-            self.samples.push(settle::Sample { key, at: at.clone(), terms: *terms, seconds, weight });
+        if self.kept < SAMPLES {
+            cell.kept.push(Sample { at: at.clone(), terms: *terms, seconds, weight });
+            self.kept += 1;
         }
+        cell.kept.len() >= settle::OFTEN
     }
 
     fn fit(&self, key: &CellKey) -> Option<(&Fitted, &Cell)> {
@@ -333,6 +363,11 @@ impl Model {
         Some((fit, cell))
     }
 
+    /// Whether anything was learned or remembered of a cell.
+    pub fn knows(&self, key: &CellKey) -> bool {
+        self.cells.contains(key)
+    }
+
     /// Puts remembered knowledge in: replaces what is there, if anything is.
     pub fn restore(&mut self, key: CellKey, knowledge: Knowledge) {
         self.cells.put_back(key, knowledge);
@@ -342,7 +377,7 @@ impl Model {
     pub fn restore_history(&mut self, hash: u64, variant: Variant, history: History) {
         self.clock += 1;
         self.seen.insert(hash);
-        self.history.insert((hash, variant), (self.clock, history));
+        self.history.insert((hash, variant), Exact { history, at: self.clock, measured: 0 });
     }
 
     /// Everything known, cell by cell, to be written down.
@@ -355,9 +390,10 @@ impl Model {
         self.cells.get(key).map_or(0, |c| c.stats.samples)
     }
 
-    /// Every exact workload's history, by key hash.
-    pub fn histories(&self) -> impl Iterator<Item = (u64, Variant, &History)> {
-        self.history.iter().map(|((hash, v), (_, h))| (*hash, *v, h))
+    /// The history of every exact workload that was measured since there were so many changes, by key hash.
+    pub fn histories_since(&self, changes: u64) -> impl Iterator<Item = (u64, Variant, &History)> {
+        let new = self.history.iter().filter(move |(_, e)| e.measured > changes);
+        new.map(|((hash, v), e)| (*hash, *v, &e.history))
     }
 
     /// Forgets the history of exact workloads, so that only the regression speaks.
@@ -366,10 +402,43 @@ impl Model {
         self.seen.clear();
     }
 
+    /// Takes all that is known of some variants out, to be learned anew.
+    pub fn take_out(&mut self, of: impl Fn(Variant) -> bool) -> Taken {
+        self.changes += 1;
+        let cells = self.cells.take_out(|key| of(key.variant));
+        self.kept = self.cells.kept();
+        let history = self.history.extract_if(|(_, variant), _| of(*variant)).collect();
+        self.seen = self.history.keys().map(|(hash, _)| *hash).collect();
+        Taken { cells, history }
+    }
+
+    /// Puts what was taken out of some variants back, where nothing was learned since.
+    pub fn put_back(&mut self, taken: Taken, of: impl Fn(Variant) -> bool) {
+        for (key, knowledge) in taken.cells {
+            if of(key.variant) && !self.cells.contains(&key) {
+                self.cells.put_back(key, knowledge);
+            }
+        }
+        for ((hash, variant), known) in taken.history {
+            if of(variant) {
+                self.seen.insert(hash);
+                self.history.entry((hash, variant)).or_insert(known);
+            }
+        }
+    }
+
+    /// Forgets some cells, and says which there were. Exact workloads keep their histories.
+    pub fn forget(&mut self, of: impl Fn(&CellKey) -> bool) -> Vec<CellKey> {
+        self.changes += 1;
+        let forgotten = self.cells.take_out(of);
+        self.kept = self.cells.kept();
+        forgotten.into_iter().map(|(key, _)| key).collect()
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.changes += 1;
-        self.samples.clear();
+        self.kept = 0;
         self.cells.clear();
         self.history.clear();
         self.seen.clear();

@@ -43,11 +43,17 @@ impl Engine {
         let lane = if homeward { &mut wire.home } else { &mut wire.out };
         let before = lane.link().time(bytes);
         lane.add(bytes, seconds);
+        self.transfers.fetch_add(1, Ordering::Relaxed);
         let after = lane.link().time(bytes);
         drop(wires);
         if (after / before).ln().abs() > NEWS {
             self.invalidate();
         }
+    }
+
+    /// How many transfers were learned from: to tell whether there is something to save.
+    pub fn transfers(&self) -> u64 {
+        self.transfers.load(Ordering::Relaxed)
     }
 
     /// What is known of the way between the host and a device.

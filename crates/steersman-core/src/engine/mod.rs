@@ -122,6 +122,8 @@ pub struct Engine {
     devices: RwLock<Vec<Device>>,
     /// Between the host and each device, by its id.
     wires: RwLock<Vec<Wire>>,
+    /// Transfers learned from.
+    transfers: AtomicU64,
     model: RwLock<Model>,
     policy: RwLock<Arc<dyn Policy>>,
     hits: Hits,
@@ -167,6 +169,7 @@ impl Engine {
             registry: Registry::default(),
             devices: RwLock::new(Vec::new()),
             wires: RwLock::new(Vec::new()),
+            transfers: AtomicU64::new(0),
             model: RwLock::new(Model::default()),
             policy: RwLock::new(Arc::new(Adaptive)),
             hits: Hits::default(),
@@ -225,6 +228,11 @@ impl Engine {
     /// The settings.
     pub fn settings(&self) -> Settings {
         read(&self.settings).clone()
+    }
+
+    /// Whether decisions are a function of what is known now, so that nothing may be learned.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen.load(Ordering::Acquire)
     }
 
     /// Changes the settings.

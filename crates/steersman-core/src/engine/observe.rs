@@ -19,6 +19,15 @@ pub struct Observed {
     pub explored: bool,
 }
 
+/// A calibration under way.
+pub(crate) struct Calibrating<'a>(&'a Engine);
+
+impl Drop for Calibrating<'_> {
+    fn drop(&mut self) {
+        write(&self.0.model).calibrating(false);
+    }
+}
+
 /// Spread above which a prediction is too vague to tell a change of the machine from its own error.
 const WATCHED_SPREAD: f64 = 0.3;
 
@@ -47,7 +56,9 @@ impl Engine {
         // A run far outside its interval is more likely a hiccup than news: it counts less. Nor does the
         // model take in what may turn out to be a shift, which would then count twice.
         let weight = (3.0 * spread / residual.abs().max(1e-9)).min(if uneasy { 0.2 } else { 1.0 });
-        self.learn(decision.variant, &workload, seconds, weight);
+        if self.take_in(decision.variant, &workload, seconds, weight) {
+            write(&self.model).settle_often_seen(decision.variant, &workload);
+        }
         Some(Observed { shift, explored: decision.explores })
     }
 
@@ -90,13 +101,33 @@ impl Engine {
         (shift, uneasy)
     }
 
-    /// Takes in a measured time outside of any decision: calibration, imports.
+    /// Takes in a measured time outside of any decision: calibration, imports. A frozen engine does not.
     pub fn learn(&self, variant: Variant, w: &Workload, seconds: f64, weight: f64) {
-        let Some(kernel) = self.registry.get(variant.kernel) else { return };
+        if !self.is_frozen() {
+            self.take_in(variant, w, seconds, weight);
+        }
+    }
+
+    /// Says whether it may be settled by now.
+    fn take_in(&self, variant: Variant, w: &Workload, seconds: f64, weight: f64) -> bool {
+        let Some(kernel) = self.registry.get(variant.kernel) else { return false };
         let hash = w.key().hash64();
         let terms = self.terms(&**kernel, variant, w);
         let seconds = self.undisturbed(variant, seconds);
-        write(&self.model).observe(variant, w, hash, &terms, seconds, weight);
+        write(&self.model).observe(variant, w, hash, &terms, seconds, weight)
+    }
+
+    /// Until this is dropped, what programs measure meanwhile is not settled by itself, but at the end with all the rest.
+    pub(crate) fn calibrating(&self) -> Calibrating<'_> {
+        write(&self.model).calibrating(true);
+        Calibrating(self)
+    }
+
+    /// At the end of a calibration: settles every regression with samples enough, unless the engine is frozen.
+    pub fn refit(&self) {
+        if !self.is_frozen() {
+            self.with_model_mut(|m| m.refit());
+        }
     }
 
     /// What a run that takes this long now would take at the speed that all is learned at.

@@ -134,7 +134,7 @@ const SECOND_LOOKS: f64 = 0.16;
 /// Shares of the budget after which it is looked up where nothing was measured yet.
 const DRAFTS: f64 = 0.12;
 
-/// Runs a calibration. `progress` may break it off.
+/// Runs a calibration. `progress` may break it off. A frozen engine must not learn: nothing is measured.
 pub fn calibrate(
     engine: &Engine,
     bench: &dyn Bench,
@@ -142,6 +142,10 @@ pub fn calibrate(
     how: &Calibration,
     progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
 ) -> Report {
+    if engine.is_frozen() {
+        return Report::default();
+    }
+    let _calibrating = engine.calibrating();
     let mut course = Course::start(engine, bench, how, progress);
     let mut checks = Checks::default();
     let mut queue = Queue::new(wanted);
@@ -213,6 +217,6 @@ pub fn calibrate(
         }
     }
     never_quiet.learn(engine);
-    engine.with_model_mut(|m| m.refit());
+    engine.refit();
     course.report
 }

@@ -21,7 +21,7 @@ const FAR: f64 = 3.0;
 /// Searches the kernels that run where these workloads live, for about `budget` in all; what was searched before
 /// is left alone, what was cut short goes on where it was, and what would take longer than there is time is passed
 /// over. The time is shared by importance; what one does not use the others have. `told` hears of each workload before
-/// each run on it and may say that this is enough. Returns how many kernels were settled.
+/// each run on it and may say that this is enough. Returns how many kernels were settled: none in a frozen engine.
 pub fn settle(
     engine: &Engine,
     bench: &dyn Bench,
@@ -29,6 +29,9 @@ pub fn settle(
     budget: Duration,
     told: &mut dyn FnMut(&Workload) -> bool,
 ) -> usize {
+    if engine.is_frozen() {
+        return 0;
+    }
     let started = Instant::now();
     let mut settled = 0;
     for (i, wanted) in workloads.iter().enumerate() {
@@ -249,5 +252,24 @@ mod tests {
         cut_short(&engine, &w, 1);
         assert!(winners(&kernel).list().is_empty());
         assert_eq!(cut_short(&engine, &w, 1000), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_frozen_engine_learns_nothing() {
+        let engine = Engine::default();
+        let kernel = tuned(&engine);
+        engine.configure(|s| s.frozen = true);
+        let w: Workload = "add f32 1000 1000".parse().unwrap();
+        assert!(cut_short(&engine, &w, 1000).is_empty() && winners(&kernel).list().is_empty());
+        let how = crate::tune::Calibration { budget: Duration::from_secs(60), ..Default::default() };
+        let mut progress = |_: crate::tune::Progress<'_>| std::ops::ControlFlow::Continue(());
+        let report = crate::tune::calibrate(&engine, &Script(sleep), vec![wanted(&w)], &how, &mut progress);
+        assert_eq!((report.workloads, report.samples), (0, 0));
+        let variant = Variant { kernel: 0, params: crate::Params::SERIAL };
+        engine.learn(variant, &w, 1.0, 1.0);
+        assert_eq!(engine.samples(variant, &w), 0);
+        engine.configure(|s| s.frozen = false);
+        engine.learn(variant, &w, 1.0, 1.0);
+        assert_eq!(engine.samples(variant, &w), 1);
     }
 }

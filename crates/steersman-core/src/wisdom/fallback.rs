@@ -3,7 +3,7 @@
 use super::disk::{self, Disk, FileId};
 use super::notice::{Notice, NoticeKind, Trouble};
 use super::read::read_all;
-use super::rows::{Batch, QuarantineRow};
+use super::rows::{Batch, Outdated, QuarantineRow};
 use super::write::{UsageRule, write};
 use super::{Mode, Wisdom, schema};
 use rusqlite::Connection;
@@ -21,6 +21,8 @@ pub(super) struct State {
     pub(super) overlay: Option<Connection>,
     /// Quarantines lifted but still in the file.
     pub(super) lifted: Vec<QuarantineRow>,
+    /// Outdated but still in the file.
+    pub(super) outdated: Vec<Outdated>,
     pub(super) tried: Option<Instant>,
     /// Said but not yet heard.
     pub(super) notices: Vec<Notice>,
@@ -83,7 +85,7 @@ impl Wisdom {
         if let Some(disk) = &state.disk {
             let result = match &state.overlay {
                 None => f(&disk.conn),
-                Some(overlay) => merged(&disk.conn, overlay, &state.lifted).and_then(|both| f(&both)),
+                Some(overlay) => merged(&disk.conn, overlay, &state).and_then(|both| f(&both)),
             };
             match result {
                 Err(trouble) => self.lose(&mut state, trouble),
@@ -115,6 +117,7 @@ impl Wisdom {
         }
         state.lifted.retain(|l| !batch.quarantine.iter().any(|q| q.same_as(l)));
         state.lifted.extend_from_slice(&batch.lifted);
+        state.outdated.extend_from_slice(&batch.outdated);
         write(state.overlay()?, &[batch], rule, self.log_capacity)
     }
 
@@ -129,7 +132,7 @@ impl Wisdom {
         // Apart from the batch's own transaction, because only waiting usage is always to be added up.
         if let Some(overlay) = &state.overlay {
             let flushed = read_all(overlay).and_then(|rows| {
-                let rows = Batch { lifted: state.lifted.clone(), ..rows };
+                let rows = Batch { lifted: state.lifted.clone(), outdated: state.outdated.clone(), ..rows };
                 write(&mut disk.conn, &[&rows], UsageRule::Add, self.log_capacity)
             });
             if let Err(trouble) = flushed {
@@ -137,6 +140,7 @@ impl Wisdom {
             }
             state.overlay = None;
             state.lifted.clear();
+            state.outdated.clear();
         }
         Some(write(&mut disk.conn, &[batch], rule, self.log_capacity))
     }
@@ -214,10 +218,10 @@ impl Wisdom {
 }
 
 /// File and overlay as one, in memory.
-fn merged(disk: &Connection, overlay: &Connection, lifted: &[QuarantineRow]) -> Result<Connection, Trouble> {
+fn merged(disk: &Connection, overlay: &Connection, state: &State) -> Result<Connection, Trouble> {
     let mut both = schema::memory()?;
-    let below = Batch { lifted: lifted.to_vec(), ..read_all(disk)? };
-    let above = read_all(overlay)?;
+    let below = Batch { lifted: state.lifted.clone(), ..read_all(disk)? };
+    let above = Batch { outdated: state.outdated.clone(), ..read_all(overlay)? };
     write(&mut both, &[&below, &above], UsageRule::Add, usize::MAX)?;
     Ok(both)
 }

@@ -13,7 +13,8 @@
 //! # Ok::<(), steersman_core::wisdom::WisdomError>(())
 //! ```
 //! Several processes at once is the normal case: SQLite in WAL mode, one transaction a save, and rows merge:
-//! of two states of a cell the one with more samples stays; runs are added up.
+//! of two states of a cell the one with more samples stays, unless a batch says that what is stored is outdated; of two
+//! histories the later one, if both have as many runs as count; runs are added up.
 //!
 //! Whatever cannot be written to the file now is kept in an overlay in memory, merged into what is read, and
 //! written with the next save that succeeds.
@@ -30,7 +31,7 @@ mod transfer;
 mod write;
 
 pub use notice::{Notice, NoticeKind, WisdomError};
-pub use rows::{Batch, Cell, DeviceRow, HistoryRow, MetaRow, QuarantineRow, Snapshot, UsageRow};
+pub use rows::{Batch, Cell, DeviceRow, HistoryRow, MetaRow, Outdated, QuarantineRow, Snapshot, UsageRow};
 pub use transfer::{CellChange, CellSummary, ImportReport, Refused};
 
 use crate::log::Entry;
@@ -38,6 +39,10 @@ use fallback::State;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use write::UsageRule;
+
+/// What the names of values begin with that say what the way to a device takes: of all named values those on which
+/// decisions depend.
+pub const WIRE: &str = "wire/";
 
 /// Log entries kept in the file unless told otherwise.
 const LOG_CAPACITY: usize = 4096;
@@ -156,6 +161,7 @@ impl Wisdom {
             h.number(d.device).text(&d.machine);
         }
         rows::digest_rows(&mut h, &all.cells, &all.history, &all.quarantine);
+        rows::digest_meta(&mut h, all.meta.iter().map(|m| (&*m.key, &*m.value)));
         h.value()
     }
 

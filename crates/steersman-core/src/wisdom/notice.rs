@@ -23,6 +23,8 @@ pub enum NoticeKind {
     DiskFull,
     /// Cannot be opened or made.
     Unavailable,
+    /// Something in it cannot be understood; the rest is used.
+    Unreadable,
 }
 
 /// Something a person should hear about once.

@@ -97,6 +97,7 @@ pub(super) fn read_all(conn: &Connection) -> Result<Batch, Trouble> {
     // One transaction, so that the tables fit together while another process writes.
     let tx = conn.unchecked_transaction()?;
     Ok(Batch {
+        outdated: Vec::new(),
         devices: list(&tx, "SELECT * FROM devices ORDER BY device", [], device_row)?,
         cells: list(&tx, "SELECT * FROM cells ORDER BY 1, 2, 3, 4, 5, 6, 7, 8", [], cell)?,
         history: list(&tx, "SELECT * FROM history ORDER BY 1, 2, 3, 4, 5, 6", [], history)?,

@@ -1,5 +1,6 @@
 //! What is stored, row by row. Payloads are the model's own bytes: this room never looks inside.
 
+use super::WIRE;
 use crate::device::fnv1a;
 use crate::log::Entry;
 use serde::{Deserialize, Serialize};
@@ -137,14 +138,31 @@ pub struct MetaRow {
     pub updated: f64,
 }
 
+/// What was found out anew, so that what is stored of it no longer counts, however many samples it has.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outdated {
+    /// All cells and histories of a kernel, of every revision.
+    Kernel {
+        /// The device's fingerprint.
+        device: u64,
+        /// The kernel's name.
+        kernel: String,
+    },
+    /// One cell; only its key matters.
+    Cell(Cell),
+}
+
 /// What one save writes, all or nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
+    /// What is deleted before the rest is written.
+    pub outdated: Vec<Outdated>,
     /// Devices, replacing what is stored of them.
     pub devices: Vec<DeviceRow>,
     /// Cells; each replaces one with no more samples.
     pub cells: Vec<Cell>,
-    /// Histories; each replaces one with no more measurements.
+    /// Histories; each replaces one of no more measurements. Those beyond the ones that a later process counts do not
+    /// matter: of two such the later one stays, whose machine is today's.
     pub history: Vec<HistoryRow>,
     /// New quarantines.
     pub quarantine: Vec<QuarantineRow>,
@@ -183,13 +201,21 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A stable hash of what decisions depend on: rates, cells, histories and quarantines, but neither
-    /// times of writing nor usage. The same in every process and after export and import.
+    /// A stable hash of what decisions depend on: rates, cells, histories, quarantines and the ways to devices, but
+    /// neither times of writing nor usage. The same in every process and after export and import.
     pub fn hash(&self) -> u64 {
         let mut h = Digest::default();
         h.text(self.machine.as_deref().unwrap_or(""));
         digest_rows(&mut h, &self.cells, &self.history, &self.quarantine);
+        digest_meta(&mut h, self.meta.iter().map(|(key, value)| (&**key, &**value)));
         h.value()
+    }
+}
+
+/// Named values in the order of their names.
+pub(super) fn digest_meta<'a>(h: &mut Digest, meta: impl Iterator<Item = (&'a str, &'a str)>) {
+    for (key, value) in meta.filter(|(key, _)| key.starts_with(WIRE)) {
+        h.text(key).text(value);
     }
 }
 

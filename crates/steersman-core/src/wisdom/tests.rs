@@ -124,6 +124,39 @@ fn a_poorer_cell_does_not_replace_a_richer_one_and_usage_adds_up() {
 }
 
 #[test]
+fn what_is_outdated_goes_however_many_samples_it_has() {
+    let (_dir, path) = fresh();
+    let far = Cell { device: 1, ..cell("a", 900) };
+    let older = Cell { revision: 1, ..cell("a", 900) };
+    let before = [cell("a", 900), older, far.clone(), cell("b", 900), cell("c", 900)].to_vec();
+    let mut batch = everything();
+    batch.cells = before;
+    let one = batch.history[0].clone();
+    let history = |kernel: &str| HistoryRow { kernel: kernel.into(), ..one.clone() };
+    batch.history = vec![history("a"), history("b")];
+    // Into the file, and into memory while the file cannot be written.
+    for wait in [false, true] {
+        let wisdom = open(&path);
+        wisdom.save(batch.clone()).unwrap();
+        let other = rusqlite::Connection::open(&path).unwrap();
+        if wait {
+            other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        }
+        let kernel = Outdated::Kernel { device: HERE, kernel: "a".into() };
+        let outdated = vec![kernel, Outdated::Cell(cell("b", 0))];
+        wisdom.save(Batch { outdated, ..cells(&[("a", 3), ("b", 3), ("c", 3)]) }).unwrap();
+        let want = [cell("a", 3), cell("b", 3), cell("c", 900)];
+        assert_eq!(wisdom.load(HERE).cells[..3], want, "waiting: {wait}");
+        drop(other);
+        wisdom.save(cells(&[("d", 1)])).unwrap();
+        let known = open(&path).load(HERE);
+        assert_eq!(known.cells[..3], want, "waiting: {wait}");
+        assert_eq!(known.history, [history("b")]);
+        assert_eq!(open(&path).load(1).cells, std::slice::from_ref(&far));
+    }
+}
+
+#[test]
 fn a_lifted_quarantine_is_gone() {
     let wisdom = Wisdom::open(None).wisdom;
     let batch = everything();
@@ -161,6 +194,26 @@ fn the_stored_log_keeps_the_newest_of_all_processes() {
 }
 
 #[test]
+fn cells_of_older_code_go_when_the_newer_has_been_measured_as_often() {
+    let wisdom = Wisdom::open(None).wisdom;
+    let of = |revision: u32, samples: u64| Cell { revision, ..cell("a", samples) };
+    let elsewhere = Cell { op: "mul".into(), ..of(2, 4) };
+    let save = |cells: Vec<Cell>| wisdom.save(Batch { cells, ..Batch::default() }).unwrap();
+    let kept =
+        || -> Vec<(u32, u64)> { wisdom.load(HERE).cells.iter().map(|c| (c.revision, c.samples)).collect() };
+    save(vec![of(1, 50)]);
+    save(vec![of(2, 9), elsewhere]);
+    assert_eq!(kept(), [(1, 50), (2, 9), (2, 4)], "more is known of the old");
+    save(vec![of(1, 51)]);
+    assert_eq!(kept(), [(1, 51), (2, 9), (2, 4)], "old code takes nothing from the new");
+    save(vec![of(2, 51)]);
+    assert_eq!(kept(), [(2, 51), (2, 4)]);
+    save(vec![of(3, 5)]);
+    save(vec![of(4, 5)]);
+    assert_eq!(kept(), [(4, 5)], "of all the older ones the last alone counts, and has no more samples");
+}
+
+#[test]
 fn history_is_bounded_by_dropping_the_oldest() {
     let wisdom = Wisdom::open(None).wisdom;
     let row = |i: usize| HistoryRow {
@@ -172,6 +225,25 @@ fn history_is_bounded_by_dropping_the_oldest() {
     let kept = wisdom.load(HERE).history;
     assert_eq!(kept.len(), 512);
     assert!(kept.iter().all(|h| h.updated > 5000.0 - 512.0));
+}
+
+#[test]
+fn of_two_histories_with_runs_enough_the_later_one_stays() {
+    let wisdom = Wisdom::open(None).wisdom;
+    let row = |n: u64, mean_ln: f64, updated: f64| HistoryRow {
+        n,
+        mean_ln,
+        updated,
+        ..everything().history[0].clone()
+    };
+    let after = |h: HistoryRow| {
+        wisdom.save(Batch { history: vec![h], ..Batch::default() }).unwrap();
+        wisdom.load(HERE).history[0].mean_ln
+    };
+    assert_eq!(after(row(1000, -11.0, 100.0)), -11.0);
+    assert_eq!(after(row(17, -12.0, 200.0)), -12.0, "measured today");
+    assert_eq!(after(row(1000, -13.0, 150.0)), -12.0, "measured before that");
+    assert_eq!(after(row(3, -14.0, 300.0)), -12.0, "hardly measured");
 }
 
 #[test]
@@ -201,6 +273,11 @@ fn the_hash_follows_what_decisions_depend_on_and_nothing_else() {
     assert_eq!((wisdom.hash(), wisdom.load(HERE).hash()), (all, one));
     wisdom.save(cells(&[("cpu/simd", 10)])).unwrap();
     assert_ne!(wisdom.hash(), all);
+    assert_ne!(wisdom.load(HERE).hash(), one);
+    let (all, one) = (wisdom.hash(), wisdom.load(HERE).hash());
+    let wire = MetaRow { key: format!("{WIRE}{HERE:016x}"), value: "{}".into(), updated: 9.0 };
+    wisdom.save(Batch { meta: vec![wire], ..Batch::default() }).unwrap();
+    assert_ne!(wisdom.hash(), all, "what moving costs decides too");
     assert_ne!(wisdom.load(HERE).hash(), one);
 }
 

@@ -7,6 +7,7 @@ use super::notice::{Trouble, WisdomError};
 use super::read::read_all;
 use super::rows::*;
 use super::write::UsageRule;
+use crate::cost::REMEMBERED;
 use crate::device::fnv1a;
 use crate::log::unix_time;
 use serde::{Deserialize, Serialize};
@@ -164,7 +165,7 @@ impl Wisdom {
         let r = &mut report;
         let mut batch = Batch {
             devices: sift(rows.devices, &here.devices, |d| d.device, |new, old| new.updated > old.updated, r),
-            history: sift(rows.history, &here.history, history_key, |new, old| new.n > old.n, r),
+            history: sift(rows.history, &here.history, history_key, fresher, r),
             quarantine: sift(
                 rows.quarantine,
                 &here.quarantine,
@@ -195,6 +196,12 @@ impl Wisdom {
         }
         Ok(report)
     }
+}
+
+/// More runs up to those that a history counts for, and then the later ones.
+fn fresher(new: &HistoryRow, old: &HistoryRow) -> bool {
+    let said = |h: &HistoryRow| (h.n.min(REMEMBERED), h.updated);
+    said(new) > said(old) && (new.n, new.mean_ln) != (old.n, old.mean_ln)
 }
 
 /// The rows worth taking; counts all of them in the report.

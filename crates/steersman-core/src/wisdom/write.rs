@@ -3,8 +3,10 @@
 use super::notice::Trouble;
 use super::read::signed;
 use super::rows::*;
+use crate::cost::REMEMBERED;
 use crate::log::unix_time;
 use rusqlite::{Connection, TransactionBehavior};
+use std::collections::BTreeSet;
 
 /// Exact-shape histories kept a device: reading and understanding them is part of every start.
 const HISTORY_MAX: i64 = 512;
@@ -36,6 +38,9 @@ pub(super) fn write(
 fn write_rows(tx: &Connection, batch: &Batch, rule: UsageRule, log_capacity: usize) -> Result<(), Trouble> {
     let now = unix_time();
     let at = |time: f64| if time == 0.0 { now } else { time };
+    for o in &batch.outdated {
+        delete(tx, o)?;
+    }
     for d in &batch.devices {
         tx.prepare_cached(
             "INSERT INTO devices VALUES(?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET identity = excluded.identity,
@@ -67,7 +72,8 @@ fn write_rows(tx: &Connection, batch: &Batch, rule: UsageRule, log_capacity: usi
         tx.prepare_cached(
             "INSERT INTO history VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO UPDATE SET
              n = excluded.n, mean_ln = excluded.mean_ln, m2_ln = excluded.m2_ln, updated = excluded.updated
-             WHERE excluded.n > n OR (excluded.n = n AND excluded.updated >= updated)",
+             WHERE min(excluded.n, ?11) > min(n, ?11)
+             OR (min(excluded.n, ?11) = min(n, ?11) AND excluded.updated >= updated)",
         )?
         .execute((
             signed(h.device),
@@ -80,6 +86,7 @@ fn write_rows(tx: &Connection, batch: &Batch, rule: UsageRule, log_capacity: usi
             h.mean_ln,
             h.m2_ln,
             at(h.updated),
+            signed(REMEMBERED),
         ))?;
     }
     for q in &batch.quarantine {
@@ -142,8 +149,54 @@ fn write_rows(tx: &Connection, batch: &Batch, rule: UsageRule, log_capacity: usi
     prune(tx, batch, log_capacity)
 }
 
-/// Keeps history and log bounded.
+fn delete(tx: &Connection, outdated: &Outdated) -> Result<(), Trouble> {
+    match outdated {
+        Outdated::Kernel { device, kernel } => {
+            for table in ["cells", "history"] {
+                let sql = format!("DELETE FROM {table} WHERE device = ?1 AND kernel = ?2");
+                tx.prepare_cached(&sql)?.execute((signed(*device), kernel))?;
+            }
+        }
+        Outdated::Cell(c) => {
+            tx.prepare_cached(
+                "DELETE FROM cells WHERE device = ?1 AND kernel = ?2 AND revision = ?3 AND threads = ?4
+                 AND variant = ?5 AND op = ?6 AND dtype = ?7 AND layout = ?8",
+            )?
+            .execute((
+                signed(c.device),
+                &c.kernel,
+                c.revision,
+                c.threads,
+                c.variant,
+                &c.op,
+                &c.dtype,
+                &c.layout,
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+/// Cells of code that newer code has taken the place of: those that were measured no oftener than the newer ones, and
+/// all but the last revision before them. (Two versions of a program side by side keep what each has learned.)
+const SUPERSEDED: &str = "DELETE FROM cells WHERE device = ?1 AND kernel = ?2 AND revision < ?3 AND (
+    revision < (SELECT max(revision) FROM cells WHERE device = ?1 AND kernel = ?2 AND revision < ?3)
+    OR samples <= (SELECT new.samples FROM cells AS new WHERE new.device = ?1 AND new.kernel = ?2
+        AND new.revision = ?3 AND new.threads = cells.threads AND new.variant = cells.variant
+        AND new.op = cells.op AND new.dtype = cells.dtype AND new.layout = cells.layout))";
+
+/// Keeps cells, history and log bounded.
 fn prune(tx: &Connection, batch: &Batch, log_capacity: usize) -> Result<(), Trouble> {
+    let written: BTreeSet<(u64, &str, u32)> =
+        batch.cells.iter().map(|c| (c.device, &*c.kernel, c.revision)).collect();
+    for (device, kernel, revision) in written {
+        let mut older = tx.prepare_cached(
+            "SELECT 1 FROM cells WHERE device = ?1 AND kernel = ?2 AND revision < ?3 LIMIT 1",
+        )?;
+        if older.exists((signed(device), kernel, revision))? {
+            tx.prepare_cached(SUPERSEDED)?.execute((signed(device), kernel, revision))?;
+        }
+    }
     let mut devices: Vec<u64> = batch.history.iter().map(|h| h.device).collect();
     devices.sort_unstable();
     devices.dedup();

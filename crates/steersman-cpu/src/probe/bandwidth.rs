@@ -38,12 +38,16 @@ pub struct Bandwidth {
 }
 
 /// The bandwidth of every store, how much of the last cache is had, and whether each thread has as much.
+pub(super) type Found = (Vec<Bandwidth>, Option<usize>, Option<bool>);
+
+/// Measures them, unless `go_on` says no meanwhile.
 pub(super) fn measure(
     host: &Host,
     team: &Team,
     arena: &mut Arena,
     slice: Duration,
-) -> (Vec<Bandwidth>, Option<usize>, Option<bool>) {
+    go_on: &mut dyn FnMut() -> bool,
+) -> Option<Found> {
     let plans: Vec<Plan> = thread_counts(team.max())
         .into_iter()
         .flat_map(|threads| plans(host, threads, arena.touched()))
@@ -52,6 +56,9 @@ pub(super) fn measure(
     let mut best = vec![[None::<f64>; Stream::ALL.len()]; plans.len()];
     for _ in 0..ROUNDS {
         for (plan, rates) in plans.iter().zip(&mut best) {
+            if !go_on() {
+                return None;
+            }
             for (stream, rate) in Stream::ALL.into_iter().zip(rates) {
                 let again = plan.rate(team, arena, stream, each);
                 *rate = rate.iter().copied().chain(again).reduce(f64::max);
@@ -74,7 +81,7 @@ pub(super) fn measure(
     let found: Vec<Bandwidth> = found.filter_map(|((plan, rates), _)| plan.report(rates)).collect();
     let reach = reach(host, team, arena, &found);
     let apart = reach.and_then(|bytes| apart(host, team, arena, &found, bytes));
-    (found, reach, apart)
+    Some((found, reach, apart))
 }
 
 /// What a store that lies behind another is slower by.

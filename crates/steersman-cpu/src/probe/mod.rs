@@ -7,8 +7,9 @@
 //! let team = Team::new(host.cores);
 //! let probes = probe::run(&host, &team, probe::DEFAULT_BUDGET, &mut |what, done| {
 //!     eprintln!("{:3.0}% {what}", done * 100.0);
+//!     true // and go on
 //! });
-//! if let Some(peak) = probes.peaks.last() {
+//! if let Some(peak) = probes.iter().flat_map(|p| &p.peaks).last() {
 //!     println!("{}: {:.0} Gflop/s per core", peak.isa, peak.f32_flops / 1e9);
 //! }
 //! ```
@@ -73,29 +74,36 @@ impl Probes {
     }
 }
 
-/// Measures within about `budget`, telling `progress` what comes next and which share is done.
+/// Measures within about `budget`, telling `progress` what comes next and which share is done. `None` once it says that
+/// this is enough.
 ///
 /// The caller's thread works throughout; measure on a quiet machine or the figures are too low.
-pub fn run(host: &Host, team: &Team, budget: Duration, progress: &mut dyn FnMut(&str, f64)) -> Probes {
+pub fn run(
+    host: &Host,
+    team: &Team,
+    budget: Duration,
+    progress: &mut dyn FnMut(&str, f64) -> bool,
+) -> Option<Probes> {
     let started = Instant::now();
     let mut probes = Probes::default();
-    progress("clock", 0.0);
+    let mut next = |what: &str, done: f64| progress(what, done).then_some(());
+    next("clock", 0.0)?;
     probes.clock = sample::clock(budget.mul_f64(0.01));
-    progress("arithmetic", 0.01);
+    next("arithmetic", 0.01)?;
     probes.peaks = fma::peaks(budget.mul_f64(0.12));
-    progress("handing work to threads", 0.13);
+    next("handing work to threads", 0.13)?;
     probes.handoff = handoff::measure(team, budget.mul_f64(0.10));
-    progress("fresh memory", 0.23);
+    next("fresh memory", 0.23)?;
     let memory = arena::Arena::touch(host, team, budget.mul_f64(0.22));
     if let Some((mut arena, rate)) = memory {
         probes.first_touch = Some(rate);
-        progress("bandwidth", 0.45);
+        let mut go_on = || next("bandwidth", 0.45).is_some();
         (probes.bandwidths, probes.reach, probes.apart) =
-            bandwidth::measure(host, team, &mut arena, budget.mul_f64(0.50));
+            bandwidth::measure(host, team, &mut arena, budget.mul_f64(0.50), &mut go_on)?;
     }
     probes.took = started.elapsed().as_secs_f64();
-    progress("done", 1.0);
-    probes
+    next("done", 1.0)?;
+    Some(probes)
 }
 
 #[cfg(test)]
@@ -105,7 +113,10 @@ mod tests {
     fn quick() -> (Host, Probes) {
         let host = Host::detect();
         let team = Team::new(2);
-        (host.clone(), run(&host, &team, Duration::from_millis(40), &mut |_, _| ()))
+        (
+            host.clone(),
+            run(&host, &team, Duration::from_millis(40), &mut |_, _| true).expect("nobody stops it"),
+        )
     }
 
     #[test]
@@ -137,7 +148,8 @@ mod tests {
 
     #[test]
     fn a_team_of_one_has_no_handoff_and_one_thread() {
-        let probes = run(&Host::detect(), &Team::new(1), Duration::from_millis(20), &mut |_, _| ());
+        let probes = run(&Host::detect(), &Team::new(1), Duration::from_millis(20), &mut |_, _| true);
+        let probes = probes.expect("nobody stops it");
         assert_eq!((probes.handoff, probes.apart), (None, None));
         assert!(probes.bandwidths.iter().all(|found| found.threads == 1));
     }
@@ -145,9 +157,25 @@ mod tests {
     #[test]
     fn progress_only_grows_and_ends_at_one() {
         let mut seen = Vec::new();
-        let _ =
-            run(&Host::detect(), &Team::new(1), Duration::from_millis(20), &mut |_, done| seen.push(done));
+        let mut note = |_: &str, done| {
+            seen.push(done);
+            true
+        };
+        run(&Host::detect(), &Team::new(1), Duration::from_millis(20), &mut note).expect("nobody stops it");
         assert!(seen.is_sorted());
         assert_eq!(seen.last(), Some(&1.0));
+    }
+
+    #[test]
+    fn whoever_has_enough_is_not_told_of_a_next_part() {
+        for parts in 1..8 {
+            let mut told = 0;
+            let mut stop = |_: &str, _| {
+                told += 1;
+                told < parts
+            };
+            let probes = run(&Host::detect(), &Team::new(1), Duration::from_millis(20), &mut stop);
+            assert_eq!((probes, told), (None, parts));
+        }
     }
 }

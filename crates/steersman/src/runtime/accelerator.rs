@@ -96,7 +96,10 @@ impl Runtime {
                 inner.log.push(Entry { kernel: name, note: Some(why.to_string()), ..Entry::default() });
             }
         }
-        remember::restore(&inner.engine, id, fingerprint, &mut inner.wisdom.load(fingerprint));
+        let wisdom = &inner.keeper.wisdom;
+        let restored = remember::restore(&inner.engine, id, fingerprint, &mut wisdom.load(fingerprint));
+        let notice = restored.notice(wisdom, &inner.engine, id);
+        inner.notices.lock().unwrap_or_else(|e| e.into_inner()).extend(notice);
         all.count.fetch_add(1, Ordering::AcqRel);
         // Plans made without it stand until they are made anew.
         inner.planner.forget();

@@ -1,6 +1,8 @@
-//! WebGPU adapters as devices. Drivers take 30 to 300 ms to start, so that they arrive while work goes on.
+//! WebGPU adapters as devices. Drivers take 30 to 300 ms to start, so that they arrive while work goes on; a frozen runtime
+//! waits for them.
 
 use super::{Inner, Runtime};
+use crate::remember;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +57,8 @@ fn add(runtime: &Runtime, found: &Found) {
         Ok(gpu) => gpu,
         Err(why) => return say(inner, format!("{name} cannot be used: {why}")),
     };
-    let known = inner.wisdom.load(fingerprint).machine.is_some();
+    // What cannot be read is probed again.
+    let known = matches!(remember::machine(&inner.keeper.wisdom.load(fingerprint)), Ok(Some(_)));
     let machine = match known || knobs.frozen {
         true => Machine::default(),
         false => {
@@ -79,7 +82,7 @@ fn add(runtime: &Runtime, found: &Found) {
 
 /// Where compiled pipelines are kept: beside the wisdom, if that is kept at all. Drivers check what they find there.
 fn pipelines(inner: &Inner, fingerprint: u64) -> Option<PathBuf> {
-    let folder = inner.wisdom.path()?.parent()?;
+    let folder = inner.keeper.wisdom.path()?.parent()?;
     Some(folder.join(format!("pipelines-{fingerprint:016x}.bin")))
 }
 
@@ -96,4 +99,25 @@ impl Inner {
 
 fn say(inner: &Inner, note: String) {
     inner.log.push(Entry { note: Some(note), ..Entry::default() });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steersman_core::Knobs;
+
+    #[test]
+    fn a_frozen_runtime_has_all_its_devices_from_the_start() {
+        let arriving = |frozen: &str| {
+            let mut knobs = Knobs::default();
+            let set = [("wisdom.enabled", "false"), ("calibrate.background", "false"), ("frozen", frozen)];
+            for (name, value) in set.into_iter().chain([("webgpu.enabled", "true")]) {
+                knobs.set(name, value).unwrap();
+            }
+            let rt = Runtime::with_knobs(knobs).unwrap();
+            rt.inner.arriving().map(|thread| thread.join().unwrap()).is_some()
+        };
+        assert!(arriving("false"), "nobody waits otherwise");
+        assert!(!arriving("true"));
+    }
 }

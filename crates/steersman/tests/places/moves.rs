@@ -3,7 +3,9 @@
 use crate::simulated::{INSTANT, Sim, Speed, Transfer, add, wire};
 use std::sync::Arc;
 use steersman::core::candidate::Moved;
-use steersman::core::{Address, BinaryOp, DeviceId, KernelError, Op, Place, UnaryOp, Workload};
+use steersman::core::{
+    Address, BinaryOp, Bytes, DeviceId, KernelError, Op, Place, Seconds, UnaryOp, Workload,
+};
 use steersman::{Array, Axis, Calibrate, Knobs, Runtime, View};
 
 fn runtime_with(knobs: &[(&str, &str)]) -> Runtime {
@@ -369,4 +371,26 @@ fn a_device_may_come_while_others_compute() {
         s.spawn(|| add(&rt, "sim", INSTANT));
     });
     assert_eq!(rt.engine().places().find("sim:0"), Some(Place::Device(DeviceId(1))));
+}
+
+#[test]
+fn transfers_alone_are_worth_saving() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("wisdom.db");
+    let rt = runtime_with(&[("wisdom.enabled", "true"), ("wisdom.path", file.to_str().unwrap())]);
+    let (id, _) = add(&rt, "sim", INSTANT);
+    let known = || {
+        let meta = rt.wisdom().load(rt.fingerprint()).meta;
+        meta.into_iter().find(|(key, _)| key.starts_with(steersman::core::wisdom::WIRE)).map(|(_, v)| v)
+    };
+    rt.save().unwrap();
+    assert_eq!(known(), None, "nothing was learned");
+    let mut before = None;
+    for micros in [30.0, 60.0] {
+        let took = Seconds::micros(micros);
+        rt.engine().observe_transfer(Place::Host, Place::Device(id), Bytes(4096), took);
+        rt.save().unwrap();
+        assert_ne!(known(), before);
+        before = known();
+    }
 }

@@ -21,6 +21,10 @@ impl Slot {
         self.cell.get_or_init(|| Box::new(self.written.as_ref().map_or_else(Cell::default, Cell::of)))
     }
 
+    fn knowledge(&self) -> Knowledge {
+        self.written.clone().unwrap_or_else(|| self.read().knowledge())
+    }
+
     fn read_mut(&mut self) -> &mut Cell {
         self.read();
         // From now on they differ.
@@ -38,6 +42,10 @@ impl Cells {
         self.0.get(key).map(Slot::read)
     }
 
+    pub fn contains(&self, key: &CellKey) -> bool {
+        self.0.contains_key(key)
+    }
+
     pub fn get_mut(&mut self, key: &CellKey) -> Option<&mut Cell> {
         self.0.get_mut(key).map(Slot::read_mut)
     }
@@ -50,14 +58,28 @@ impl Cells {
         self.0.values_mut().map(Slot::read_mut)
     }
 
+    /// The keys of cells that keep samples.
+    pub fn keeping(&self) -> Vec<CellKey> {
+        let keeps = |slot: &Slot| slot.cell.get().is_some_and(|c| !c.kept.is_empty());
+        self.0.iter().filter(|(_, slot)| keeps(slot)).map(|(key, _)| *key).collect()
+    }
+
+    /// Samples kept in all of them.
+    pub fn kept(&self) -> usize {
+        self.0.values().filter_map(|slot| slot.cell.get()).map(|c| c.kept.len()).sum()
+    }
+
     pub fn put_back(&mut self, key: CellKey, knowledge: Knowledge) {
         self.0.insert(key, Slot { written: Some(knowledge), cell: OnceLock::new() });
     }
 
     pub fn write_down(&self) -> impl Iterator<Item = (CellKey, Knowledge)> {
-        self.0
-            .iter()
-            .map(|(key, slot)| (*key, slot.written.clone().unwrap_or_else(|| slot.read().knowledge())))
+        self.0.iter().map(|(key, slot)| (*key, slot.knowledge()))
+    }
+
+    pub fn take_out(&mut self, of: impl Fn(&CellKey) -> bool) -> Vec<(CellKey, Knowledge)> {
+        let taken = self.0.extract_if(|key, _| of(key));
+        taken.map(|(key, slot)| (key, slot.knowledge())).collect()
     }
 
     pub fn clear(&mut self) {

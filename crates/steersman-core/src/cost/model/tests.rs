@@ -168,3 +168,64 @@ fn wide_spreads_have_long_tails_and_narrow_ones_are_noise() {
     assert_eq!([0.2, 0.5, 3.0].map(central), [CENTRAL; 3]);
     assert!((central(0.15) - (1.0 + CENTRAL) / 2.0).abs() < 1e-12);
 }
+
+#[test]
+fn what_is_as_it_was_remembered_need_not_be_written_down_again() {
+    let variant = Variant { kernel: 0, params: Params { threads: 1, variant: 0 } };
+    let workload: Workload = "exp f64 300".parse().expect("a workload");
+    let terms = Terms::launch(300e-9);
+    let mut model = Model::default();
+    model.restore_history(1, variant, History { n: 16, mean: -15.0, m2: 0.01 });
+    let new = |model: &Model, since: u64| {
+        let mut all: Vec<(u64, u64)> = model.histories_since(since).map(|(hash, _, h)| (hash, h.n)).collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(new(&model, 0), []);
+    model.observe(variant, &workload, 1, &terms, 300e-9, 1.0);
+    model.observe(variant, &workload, 2, &terms, 300e-9, 1.0);
+    let saved = model.changes();
+    assert_eq!(new(&model, 0), [(1, 17), (2, 1)]);
+    model.observe(variant, &workload, 2, &terms, 300e-9, 1.0);
+    assert_eq!(new(&model, saved), [(2, 2)]);
+}
+
+/// A cell that programs measure over and over, without a calibration. Says how far off it is in a hole that no counted
+/// work explains, and how many samples were kept at most.
+fn often_seen(sizes: &[usize], calibrating: bool) -> (f64, usize) {
+    let variant = Variant { kernel: 0, params: Params { threads: 1, variant: 0 } };
+    let workload = |n: usize| -> Workload { format!("exp f64 {n}").parse().expect("a workload") };
+    let seconds = |n: usize| n as f64 * if (1000..9000).contains(&n) { 4e-9 } else { 1e-9 };
+    let terms = |n: usize| Terms::launch(1e-9).and(n as f64 * 1e-9);
+    let mut model = Model::default();
+    model.calibrating(calibrating);
+    let mut most = 0;
+    for n in sizes.iter().cycle().take(3000).copied() {
+        let w = workload(n);
+        if model.observe(variant, &w, n as u64, &terms(n), seconds(n), 1.0) {
+            model.settle_often_seen(variant, &w);
+        }
+        most = most.max(model.kept());
+    }
+    let w = workload(2900);
+    let e = model.estimate(variant, &model.subject(&w, 1), &terms(2900), 1.0, 0, f64::INFINITY);
+    ((e.expect("an estimate").mean.0 / seconds(2900)).ln().abs(), most)
+}
+
+#[test]
+fn what_programs_measure_often_is_settled_without_a_calibration() {
+    let sizes = [10, 40, 100, 300, 1500, 3000, 6000, 20_000, 60_000, 200_000];
+    let (off, most) = often_seen(&sizes, false);
+    assert!(off < 0.2, "{off}");
+    // Of the cell and its pool.
+    assert_eq!(most, 2 * (settle::OFTEN - 1));
+    let (off, most) = often_seen(&sizes, true);
+    assert!(off > 0.5 && most == 6000, "a calibration settles all at its end: {off}, {most}");
+}
+
+#[test]
+fn what_was_always_of_one_size_is_not_settled_and_not_kept() {
+    let (off, most) = often_seen(&[300, 310], false);
+    assert!(off > 0.5, "nothing was seen there: {off}");
+    assert_eq!(most, 2 * (settle::OFTEN - 1));
+}

@@ -129,6 +129,8 @@ impl Stats {
         self.gram.iter_mut().flatten().for_each(|g| *g *= keep);
         self.moment.iter_mut().for_each(|m| *m *= keep);
         self.weight *= keep;
+        // Who writes it down again has not measured as much as whoever measured it.
+        self.samples = (self.samples as f64 * keep).ceil() as u64;
         self
     }
 }
