@@ -68,8 +68,10 @@ const EACH_DEVICE: Duration = Duration::from_secs(8);
 const CLOCK: Duration = Duration::from_millis(1);
 /// The same of where cores lie, which takes 10 µs to see and stays for seconds.
 const CORES: Duration = Duration::from_millis(5);
-/// Samples needed before a calibration counts as one, however it ended.
+/// Samples needed before a calibration counts as one.
 const ENOUGH_SAMPLES: usize = 300;
+/// The same of one that was broken off: fewer are kept, and the next one goes on from there.
+const ENOUGH_BROKEN_OFF: usize = 5_000;
 
 /// Share of a device's time that looking for parameters of its kernels may take.
 const SEARCH: f64 = 0.6;
@@ -238,7 +240,8 @@ impl Calibrator {
             let anew = before.end(&self.engine, report.interrupted);
             self.keeper.outdate(remember::outdated(&self.engine, &anew));
         }
-        if report.samples >= ENOUGH_SAMPLES {
+        let enough = if report.interrupted { ENOUGH_BROKEN_OFF } else { ENOUGH_SAMPLES };
+        if report.samples >= enough {
             self.keeper.calibrated.store(true, Ordering::Release);
         }
         self.engine.forget_incumbents();
