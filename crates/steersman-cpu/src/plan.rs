@@ -38,6 +38,10 @@ const FAR: usize = 45 << 20;
 /// between two of [`SIZES`] there, and writing past the cache begins to pay.
 const OUTGROWN: [usize; 5] = [1_100_009, 1_400_017, 1_750_019, 3_100_003, 6_600_011];
 
+/// Sizes around which three operands of f32 or f64 outgrow second caches of one or two megabytes, of one core or two: times double
+/// between two of [`SIZES`] there. (On a Xeon `add` of 330,017 f32 on two threads takes 17 µs, of 395,283 it takes 57.)
+const OUTGROWN_SECOND: [usize; 4] = [75_011, 210_011, 420_017, 600_011];
+
 fn push(all: &mut Vec<Wanted>, importance: f64, op: Op, dtype: DType, shapes: &[&[usize]]) {
     let operands = shapes.iter().enumerate().map(|(i, s)| {
         let condition = op == Op::Ternary(TernaryOp::Where) && i == 0;
@@ -82,6 +86,9 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
             for n in TINY.into_iter().filter(|_| !quick && common.contains(dtype)) {
                 push(all, 3.0, op, *dtype, &vec![&[n][..]; op.arity()]);
             }
+            for n in OUTGROWN_SECOND.into_iter().filter(|_| !quick && often) {
+                push(all, 6.0, op, *dtype, &vec![&[n][..]; op.arity()]);
+            }
             for (i, &n) in SIZES.iter().enumerate() {
                 // Rare ones lean on the pool of their kernel: a few sizes settle their own rate.
                 let wanted =
@@ -118,7 +125,15 @@ fn elementwise(all: &mut Vec<Wanted>, quick: bool) {
             for rows in [1, 3, 11, 41, 170, 400, 1000, 2601] {
                 for cols in [1, 2, 3, 5, 9, 14, 19, 26, 45, 77, 150, 300, 1300] {
                     push(all, 12.0, Op::Binary(BinaryOp::Add), dtype, &[&[rows, cols], &[cols]]);
-                    push(all, 2.0, Op::Binary(BinaryOp::Mul), dtype, &[&[rows, cols], &[rows, 1]]);
+                    push(all, 6.0, Op::Binary(BinaryOp::Mul), dtype, &[&[rows, cols], &[rows, 1]]);
+                }
+            }
+            // What computes for longer than it moves is not as much longer than thought as these are. (Of `div` 804×5 and 5 f32 were
+            // thought to take 4.9 µs, by `add`, and take 1.0.)
+            for rows in [3, 41, 400, 2601] {
+                for cols in [2, 5, 14, 45, 150, 1300] {
+                    push(all, 6.0, Op::Binary(BinaryOp::Div), dtype, &[&[rows, cols], &[cols]]);
+                    push(all, 6.0, Op::Binary(BinaryOp::Div), dtype, &[&[rows, cols], &[rows, 1]]);
                 }
             }
             // One value for all.
