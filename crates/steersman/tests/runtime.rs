@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use steersman::core::cost::{Machine, Terms};
+use steersman::core::expr::Expr;
 use steersman::core::{
-    BinaryOp, DeviceId, Io, Kernel, KernelError, Op, Params, Ran, Refusal, UnaryOp, Workload,
+    BinaryOp, DType, DeviceId, Io, Kernel, KernelError, Op, Operand, Params, Ran, Refusal, UnaryOp, Workload,
 };
 use steersman::{Error, Knobs, Runtime, View, ViewMut};
 
@@ -61,6 +62,39 @@ fn work_of_a_kernel_that_fails_or_panics_is_redone_on_the_next_best() {
         assert_eq!(rt.log().entries().iter().filter(|e| e.note.is_some()).count(), 1, "and it is said");
         assert_eq!(rt.tracker().most_used(10).iter().map(|u| u.failures).sum::<u64>(), 1);
     }
+}
+
+#[test]
+fn a_group_that_needs_more_than_can_be_handed_over_is_refused_and_nobody_is_blamed() {
+    let rt = runtime();
+    let group = |scalar: bool, outputs: usize| {
+        let mut b = Expr::builder([DType::F32]);
+        let x = b.input(0).unwrap();
+        let y = match scalar {
+            true => b.scalar(0, DType::F32).and_then(|s| b.binary(BinaryOp::Add, x, s)).unwrap(),
+            false => b.unary(UnaryOp::Sqrt, x).unwrap(),
+        };
+        for _ in 0..outputs {
+            b.output(y).unwrap();
+        }
+        let expr = Arc::new(b.finish().unwrap());
+        Workload::fused(&expr, &[2], [Operand::new(DType::F32, &[2]).unwrap()]).unwrap()
+    };
+    let bytes: Vec<u8> = [4.0f32, 9.0].iter().flat_map(|x| x.to_ne_bytes()).collect();
+    let run = |w: &Workload| {
+        let mut out = [0u8; 8];
+        rt.run_raw(w, &[&bytes], &mut out, None).map(|_| out)
+    };
+    for (scalar, outputs) in [(true, 1), (false, 2)] {
+        let why = run(&group(scalar, outputs)).unwrap_err();
+        let counts = (usize::from(scalar), outputs);
+        assert!(
+            matches!(why, Error::NotPlain { scalars, results, .. } if (scalars, results) == counts),
+            "{why}"
+        );
+    }
+    assert!(rt.engine().guard().is_empty(), "{:?}", rt.engine().guard().list());
+    assert_eq!(run(&group(false, 1)).unwrap()[4..], 3.0f32.to_ne_bytes());
 }
 
 #[test]

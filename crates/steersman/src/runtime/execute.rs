@@ -15,6 +15,15 @@ const CLOCK: Duration = Duration::from_millis(50);
 /// The same of where cores lie, which takes 10 µs to see and stays for seconds.
 const CORES: Duration = Duration::from_millis(100);
 
+/// Whether operands and one result are all that a run of this workload is handed.
+fn plain(w: &Workload) -> Result<(), Error> {
+    let (scalars, results) = (w.expr().map_or(0, |e| e.scalars().len()), w.outputs().len());
+    match (scalars, results) {
+        (0, 1) => Ok(()),
+        _ => Err(Error::NotPlain { workload: w.to_string(), scalars, results }),
+    }
+}
+
 impl Runtime {
     /// Runs a workload at these addresses where it is quickest; on failure on the next best.
     ///
@@ -27,6 +36,7 @@ impl Runtime {
         inputs: &[Address],
         output: Address,
     ) -> Result<Decision, Error> {
+        plain(w)?;
         // SAFETY: passed on.
         unsafe { self.inner.run_io(w, Io::new(inputs, output)) }
     }
@@ -40,6 +50,7 @@ impl Runtime {
         output: &mut [u8],
         forced: Option<Variant>,
     ) -> Result<Decision, Error> {
+        plain(w)?;
         let check = |what: String, need: usize, got: usize| match need == got {
             true => Ok(()),
             false => Err(Error::Bytes { workload: w.to_string(), what, need, got }),
