@@ -20,6 +20,8 @@ fn runtime() -> Runtime {
 enum Bad {
     Fails,
     Panics,
+    NoRoom,
+    NotRunnable,
 }
 
 /// Promises to be a thousand times quicker than anyone, then does not do it.
@@ -44,6 +46,8 @@ impl Kernel for Liar {
         match self.1 {
             Bad::Fails => Err(KernelError::Failed("the device is gone".into())),
             Bad::Panics => panic!("boom"),
+            Bad::NoRoom => Err(KernelError::NoRoom("all is taken".into())),
+            Bad::NotRunnable => Err(KernelError::NotRunnable),
         }
     }
 }
@@ -58,9 +62,28 @@ fn work_of_a_kernel_that_fails_or_panics_is_redone_on_the_next_best() {
         assert_eq!(roots.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0]);
         let put_away = rt.engine().guard().list();
         assert_eq!(put_away.len(), 1, "{put_away:?}");
-        assert_eq!(rt.engine().name(put_away[0].0.0), name);
+        assert_eq!(rt.engine().name(put_away[0].0.kernel), name);
         assert_eq!(rt.log().entries().iter().filter(|e| e.note.is_some()).count(), 1, "and it is said");
         assert_eq!(rt.tracker().most_used(10).iter().map(|u| u.failures).sum::<u64>(), 1);
+    }
+}
+
+#[test]
+fn a_kernel_that_cannot_run_it_now_is_passed_over_for_that_call_and_not_blamed() {
+    for (name, bad) in [("mine/crowded", Bad::NoRoom), ("mine/decides", Bad::NotRunnable)] {
+        let rt = runtime();
+        let mine = rt.engine().register(Arc::new(Liar(name, bad))).unwrap();
+        let w: Workload = "sqrt f32 3".parse().unwrap();
+        let bytes: Vec<u8> = [1.0f32, 4.0, 9.0].iter().flat_map(|x| x.to_ne_bytes()).collect();
+        for _ in 0..3 {
+            let mut out = [0u8; 12];
+            assert_eq!(rt.engine().decide(&w).unwrap().variant().kernel, mine);
+            rt.run_raw(&w, &[&bytes], &mut out, None).unwrap();
+            assert_eq!(out[8..], 3.0f32.to_ne_bytes());
+        }
+        assert!(rt.engine().guard().is_empty(), "{:?}", rt.engine().guard().list());
+        let notes: Vec<_> = rt.log().entries().into_iter().filter_map(|e| e.note).collect();
+        assert!(notes.iter().filter(|n| n.contains("could not run it")).count() == 3, "{notes:?}");
     }
 }
 
