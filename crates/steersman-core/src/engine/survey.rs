@@ -161,8 +161,8 @@ impl Engine {
     /// Why a kernel that could run it must not, if so.
     #[inline]
     fn barred(&self, index: u16, kernel: &dyn Kernel, w: &Workload, settings: &Settings) -> Option<Refusal> {
-        if let Some(q) = self.guard.check(index, w.op().name(), w.dtype()) {
-            return Some(Refusal::new(format!("in quarantine: {}", q.detail)));
+        if let Some(why) = self.guard.check(index, w) {
+            return Some(Refusal::new(format!("in quarantine: {why}")));
         }
         let off = settings.disable.iter().find(|pattern| glob(pattern, kernel.name()))?;
         Some(Refusal::new(format!("switched off by the knob disable={off}")))
