@@ -192,6 +192,22 @@ impl Engine {
         Ok(index)
     }
 
+    /// Adds the variants of a function, all or none: its name must be nobody else's, so that whoever is chosen for it is one
+    /// of them.
+    pub fn register_function(
+        &self,
+        function: &str,
+        variants: &[Arc<dyn Kernel>],
+    ) -> Result<Vec<u16>, RegistryError> {
+        let indices = self.registry.register_function(function, variants)?;
+        for &index in &indices {
+            self.recall_for(index);
+            self.recall_quarantines_of(index);
+        }
+        self.invalidate();
+        Ok(indices)
+    }
+
     /// Replaces the policy.
     pub fn set_policy(&self, policy: Arc<dyn Policy>) {
         *write(&self.policy) = policy;
