@@ -247,6 +247,15 @@ pub enum WisdomCommand {
         /// The other file
         file: PathBuf,
     },
+    /// Let kernels that misbehaved be chosen again
+    ///
+    /// A kernel that failed, panicked, hung or gave wrong answers is in quarantine; `steer wisdom show` lists them. Programs
+    /// that run now keep to what they know until they end.
+    #[command(after_help = "Examples:\n  steer wisdom lift\n  steer wisdom lift 'vulkan*'")]
+    Lift {
+        /// Only this kernel; `*` stands for anything
+        kernel: Option<String>,
+    },
     /// Forget everything, the log too
     #[command(after_help = "Example:\n  steer wisdom export backup.json && steer wisdom reset --yes")]
     Reset {

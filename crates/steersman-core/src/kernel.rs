@@ -5,6 +5,7 @@
 
 use crate::cost::{Machine, Terms};
 use crate::device::DeviceId;
+use crate::memory::MemoryError;
 use crate::op::Op;
 use crate::tune::Winners;
 use crate::workload::Workload;
@@ -164,9 +165,28 @@ pub enum KernelError {
     /// The device is gone, and all that was in its memory.
     #[error("the device was lost: {0}")]
     Lost(String),
+    /// There is no memory for what it needs beside its operands, or not now. Said before anything was written.
+    #[error("there is no room for what it needs beside its operands: {0}")]
+    NoRoom(String),
     /// The kernel only takes part in decisions; its owner runs it.
     #[error("this kernel is run by its owner, not by the engine")]
     NotRunnable,
+}
+
+impl KernelError {
+    /// Whether the kernel is to blame, and not to be chosen again.
+    pub fn is_offence(&self) -> bool {
+        matches!(self, KernelError::Failed(_))
+    }
+}
+
+impl From<MemoryError> for KernelError {
+    fn from(why: MemoryError) -> KernelError {
+        match why {
+            MemoryError::Lost(why) => KernelError::Lost(why),
+            MemoryError::Full { .. } | MemoryError::TooLarge { .. } => KernelError::NoRoom(why.to_string()),
+        }
+    }
 }
 
 /// One way to do one op on one device.

@@ -72,7 +72,7 @@ pub use cost::Variant;
 pub use decision::{Crossover, Decision, Explanation};
 pub use device::{Device, DeviceId, Identity, Place, Places};
 pub use dtype::{DType, rounded_to_odd};
-pub use engine::{Engine, EngineError, Observed, Remembered, Runs, Settings, glob};
+pub use engine::{Convicted, Engine, EngineError, Observed, Remembered, Runs, Settings, glob};
 pub use expr::{Expr, ExprError};
 pub use kernel::{Address, Io, Kernel, KernelError, NumericClass, ParamList, Params, Ran, Refusal};
 pub use knobs::{KnobError, Knobs};

@@ -111,7 +111,7 @@ fn parsed(text: &str) -> Result<Workload, KernelError> {
 }
 
 fn take(gpu: &Arc<Gpu>, bytes: usize) -> Result<Block, KernelError> {
-    gpu.clone().take(bytes).map_err(|e| KernelError::Failed(e.to_string()))
+    Ok(gpu.clone().take(bytes)?)
 }
 
 /// `x ← x·a + b`, so many times.

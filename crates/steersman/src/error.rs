@@ -71,6 +71,19 @@ pub enum Error {
         /// Bytes given.
         got: usize,
     },
+    /// A fused group that needs more than operands and room for one result.
+    #[error(
+        "'{workload}' is a fused group with {scalars} scalars and {results} results, and only operands and one result \
+         can be handed over here; compute it with arrays, or split it into groups of one result without scalars"
+    )]
+    NotPlain {
+        /// What was to run.
+        workload: String,
+        /// Scalars that a run must bring.
+        scalars: usize,
+        /// Results it has.
+        results: usize,
+    },
     /// Every kernel that could have run it failed.
     #[error("every kernel that can run '{workload}' failed; the last said: {last}")]
     AllFailed {

@@ -1,18 +1,18 @@
 //! Between the engine's model and wisdom on disk.
 
 use crate::refresh::Anew;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 use steersman_core::cost::{CellKey, History, Knowledge, Machine};
 
-use steersman_core::guard::Offence;
+use steersman_core::guard::Quarantined;
 use steersman_core::op::FUSED;
 use steersman_core::tune::Kept;
 use steersman_core::wisdom::{
     Batch, Cell, DeviceRow, HistoryRow, MetaRow, Notice, NoticeKind, Outdated, QuarantineRow, Snapshot, WIRE,
     Wisdom,
 };
-use steersman_core::{DType, DeviceId, Engine, Kernel, Layout, Op, OpClass, Params, Remembered, Runs};
+use steersman_core::{Convicted, DeviceId, Engine, Kernel, Layout, OpClass, Params, Remembered, Runs};
 
 /// Marks the pool of a class among cells.
 const POOL: &str = "*";
@@ -94,18 +94,15 @@ pub fn restore(engine: &Engine, device: DeviceId, fingerprint: u64, snapshot: &m
         params: Params { threads: h.threads, variant: h.variant },
         history: History { n: h.n, mean: h.mean_ln, m2: h.m2_ln },
     }));
-    let kernels: HashMap<&str, (u16, u32)> =
-        engine.registry().iter().map(|(i, k)| (k.name(), (i, k.revision()))).collect();
-    for q in &snapshot.quarantine {
-        // A kernel whose code changed since gets another chance.
-        if let Some(&(kernel, revision)) = kernels.get(q.kernel.as_str())
-            && revision == q.revision
-            && let Some(op) = op_name(&q.op)
-            && let Ok(dtype) = q.dtype.parse::<DType>()
-        {
-            engine.guard().quarantine(kernel, op, dtype, Offence::Failed, q.reason.clone());
-        }
-    }
+    engine.recall_quarantines(snapshot.quarantine.iter().filter_map(|q| {
+        Some(Convicted {
+            kernel: q.kernel.clone(),
+            revision: q.revision,
+            op: q.op.clone(),
+            dtype: q.dtype.parse().ok()?,
+            why: Quarantined::read(&q.reason),
+        })
+    }));
     let calibrated = unreadable.is_none() && snapshot.meta.contains_key(&calibrated_key(fingerprint));
     Restored { calibrated, unreadable }
 }
@@ -129,11 +126,6 @@ fn winners(engine: &Engine, device: DeviceId) -> BTreeMap<String, Kept> {
             (!by_kind.is_empty()).then(|| (k.name().into(), Kept { revision: k.revision(), by_kind }))
         })
         .collect()
-}
-
-/// The name as the engine has it, if there is such an op.
-fn op_name(name: &str) -> Option<&'static str> {
-    if name == FUSED { Some(FUSED) } else { Op::from_name(name).map(Op::name) }
 }
 
 /// The meta key that says a device was calibrated.
@@ -201,7 +193,8 @@ pub fn outdated(engine: &Engine, anew: &Anew) -> Vec<Outdated> {
     kernels.chain(cells).collect()
 }
 
-/// Everything the engine knows of a device, to be saved; histories only where they changed since.
+/// Everything the engine knows of a device, to be saved; histories only where they changed since. Quarantines are taken
+/// out: each is written once, so that nobody writes again what somebody lifted meanwhile.
 pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: bool, since: u64) -> Batch {
     let mut batch = Batch::default();
     if let Some(d) = engine.devices().get(device.0 as usize) {
@@ -239,17 +232,18 @@ pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: 
             });
         }
     }
-    for ((kernel, op, dtype), q) in engine.guard().list() {
-        let Some(k) = of_device(kernel) else { continue };
-        batch.quarantine.push(QuarantineRow {
+    for (case, why) in engine.guard().take_changes(|kernel| of_device(kernel).is_some()) {
+        let Some(k) = of_device(case.kernel) else { continue };
+        let row = QuarantineRow {
             device: fingerprint,
             kernel: k.name().into(),
             revision: k.revision(),
-            op: op.into(),
-            dtype: dtype.name().into(),
-            reason: q.detail,
+            op: case.op_text(),
+            dtype: case.dtype.name().into(),
+            reason: why.as_ref().map(ToString::to_string).unwrap_or_default(),
             when: 0.0,
-        });
+        };
+        if why.is_some() { &mut batch.quarantine } else { &mut batch.lifted }.push(row);
     }
     if calibrated {
         batch.meta.push(MetaRow { key: calibrated_key(fingerprint), value: "true".into(), updated: 0.0 });
@@ -264,6 +258,7 @@ pub fn add_accelerator(batch: &mut Batch, engine: &Engine, device: DeviceId, fin
     batch.cells.extend(other.cells);
     batch.history.extend(other.history);
     batch.quarantine.extend(other.quarantine);
+    batch.lifted.extend(other.lifted);
     if let Some(wire) = engine.wire(device) {
         let value = serde_json::to_string(&wire).unwrap_or_default();
         batch.meta.push(MetaRow { key: wire_key(fingerprint), value, updated: 0.0 });

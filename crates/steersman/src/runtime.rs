@@ -21,8 +21,8 @@ use steersman_core::log::DecisionLog;
 use steersman_core::measure::{Contest, Series, contest};
 use steersman_core::policy::Threshold;
 use steersman_core::track::Tracker;
-use steersman_core::wisdom::{Notice, Wisdom};
-use steersman_core::{DeviceId, Engine, Seconds, Settings, Variant, Workload};
+use steersman_core::wisdom::{Notice, QuarantineRow, Wisdom};
+use steersman_core::{DeviceId, Engine, Seconds, Settings, Variant, Workload, glob};
 use steersman_cpu::Cpu;
 
 pub(crate) use carry::{Carrier, Piece, Trouble};
@@ -253,6 +253,25 @@ impl Runtime {
     /// Writes what was learned.
     pub fn save(&self) -> Result<(), Error> {
         self.inner.save()
+    }
+
+    /// Lets kernels whose names match the pattern (`*` stands for anything) out of quarantine, here and in what is kept on disk
+    /// of any device. Other processes that run now keep to what they know until they end.
+    ///
+    /// ```
+    /// # let mut knobs = steersman::core::Knobs::default();
+    /// # knobs.set("wisdom.enabled", "false")?;
+    /// # knobs.set("calibrate.background", "false")?;
+    /// # let rt = steersman::Runtime::with_knobs(knobs)?;
+    /// assert!(rt.lift("cpu/*")?.is_empty(), "nobody misbehaved");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn lift(&self, pattern: &str) -> Result<Vec<QuarantineRow>, Error> {
+        // What happened here is written down first, so that it is among what is lifted.
+        self.inner.save()?;
+        let lifted = self.inner.keeper.wisdom.lift(|kernel| glob(pattern, kernel))?;
+        self.inner.engine.lift(pattern);
+        Ok(lifted)
     }
 
     /// Times variants of a workload in turns, on operands of this runtime's own. What a variant needs moved is part

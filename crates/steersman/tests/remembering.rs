@@ -5,6 +5,7 @@ use std::time::Duration;
 use steersman::{Adaptive, Calibrate, Knobs, Runtime};
 use steersman_core::Workload;
 use steersman_core::cost::Estimate;
+use steersman_core::guard::Offence;
 use steersman_core::wisdom::{Batch, DeviceRow, MetaRow, Wisdom};
 
 fn runtime(file: &std::path::Path) -> Runtime {
@@ -291,4 +292,47 @@ fn rates_that_cannot_be_read_are_said_and_probed_again() {
     assert!(!rt.calibrated(), "it is to be calibrated again");
     let said: Vec<String> = rt.notices().iter().map(|n| n.to_string()).collect();
     assert!(said.len() == 1 && said[0].contains("steer calibrate"), "{said:?}");
+}
+
+/// The first breaks on large arguments, which the second copes with.
+fn fragile(rt: &Runtime, revision: u32) -> Adaptive<u64, u64, steersman::adaptive::Reading> {
+    Adaptive::reading("fragile", rt.engine())
+        .variant("broken", |n: &u64| if *n > 10 { panic!("too large") } else { 1 })
+        .variant("sound", |_: &u64| 2)
+        .revision(revision)
+        .build()
+        .expect("two variants")
+}
+
+#[test]
+fn a_variant_put_away_in_one_process_is_in_the_next_until_it_is_lifted_or_changed() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("wisdom.db");
+    let rows = |rt: &Runtime| rt.wisdom().load(rt.fingerprint()).quarantine;
+    {
+        let rt = runtime(&file);
+        assert_eq!(fragile(&rt, 1).call(&100), 2);
+    }
+    {
+        let rt = runtime(&file);
+        assert_eq!(rows(&rt)[0].reason, "panicked: too large");
+        assert_eq!(fragile(&rt, 1).choice(&1), Some("sound"), "known from the start");
+        let why = rt.engine().guard().list()[0].1.clone();
+        assert_eq!((why.offence, why.detail.as_str()), (Offence::Panicked, "too large"));
+    }
+    assert_eq!(fragile(&runtime(&file), 2).choice(&1), Some("broken"), "other code");
+    {
+        let (here, other) = (runtime(&file), runtime(&file));
+        let (mine, theirs) = (fragile(&here, 1), fragile(&other, 1));
+        assert_eq!(here.lift("nobody").expect("writable").len(), 0);
+        assert_eq!(here.lift("fragile/*").expect("writable").len(), 1);
+        assert_eq!(mine.choice(&1), Some("broken"));
+        // Whoever runs on knows it still, and does not write it again.
+        assert_eq!(theirs.choice(&1), Some("sound"));
+        theirs.call(&3);
+        other.save().expect("saved");
+    }
+    let rt = runtime(&file);
+    assert!(rows(&rt).is_empty());
+    assert_eq!(fragile(&rt, 1).choice(&1), Some("broken"));
 }

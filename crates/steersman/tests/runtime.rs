@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use steersman::core::cost::{Machine, Terms};
+use steersman::core::expr::Expr;
 use steersman::core::{
     BinaryOp, DType, DeviceId, Io, Kernel, KernelError, Op, Operand, Params, Ran, Refusal, UnaryOp, Workload,
 };
@@ -19,6 +20,8 @@ fn runtime() -> Runtime {
 enum Bad {
     Fails,
     Panics,
+    NoRoom,
+    NotRunnable,
 }
 
 /// Promises to be a thousand times quicker than anyone, then does not do it.
@@ -43,6 +46,8 @@ impl Kernel for Liar {
         match self.1 {
             Bad::Fails => Err(KernelError::Failed("the device is gone".into())),
             Bad::Panics => panic!("boom"),
+            Bad::NoRoom => Err(KernelError::NoRoom("all is taken".into())),
+            Bad::NotRunnable => Err(KernelError::NotRunnable),
         }
     }
 }
@@ -57,10 +62,62 @@ fn work_of_a_kernel_that_fails_or_panics_is_redone_on_the_next_best() {
         assert_eq!(roots.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0]);
         let put_away = rt.engine().guard().list();
         assert_eq!(put_away.len(), 1, "{put_away:?}");
-        assert_eq!(rt.engine().name(put_away[0].0.0), name);
+        assert_eq!(rt.engine().name(put_away[0].0.kernel), name);
         assert_eq!(rt.log().entries().iter().filter(|e| e.note.is_some()).count(), 1, "and it is said");
         assert_eq!(rt.tracker().most_used(10).iter().map(|u| u.failures).sum::<u64>(), 1);
     }
+}
+
+#[test]
+fn a_kernel_that_cannot_run_it_now_is_passed_over_for_that_call_and_not_blamed() {
+    for (name, bad) in [("mine/crowded", Bad::NoRoom), ("mine/decides", Bad::NotRunnable)] {
+        let rt = runtime();
+        let mine = rt.engine().register(Arc::new(Liar(name, bad))).unwrap();
+        let w: Workload = "sqrt f32 3".parse().unwrap();
+        let bytes: Vec<u8> = [1.0f32, 4.0, 9.0].iter().flat_map(|x| x.to_ne_bytes()).collect();
+        for _ in 0..3 {
+            let mut out = [0u8; 12];
+            assert_eq!(rt.engine().decide(&w).unwrap().variant().kernel, mine);
+            rt.run_raw(&w, &[&bytes], &mut out, None).unwrap();
+            assert_eq!(out[8..], 3.0f32.to_ne_bytes());
+        }
+        assert!(rt.engine().guard().is_empty(), "{:?}", rt.engine().guard().list());
+        let notes: Vec<_> = rt.log().entries().into_iter().filter_map(|e| e.note).collect();
+        assert!(notes.iter().filter(|n| n.contains("could not run it")).count() == 3, "{notes:?}");
+    }
+}
+
+#[test]
+fn a_group_that_needs_more_than_can_be_handed_over_is_refused_and_nobody_is_blamed() {
+    let rt = runtime();
+    let group = |scalar: bool, outputs: usize| {
+        let mut b = Expr::builder([DType::F32]);
+        let x = b.input(0).unwrap();
+        let y = match scalar {
+            true => b.scalar(0, DType::F32).and_then(|s| b.binary(BinaryOp::Add, x, s)).unwrap(),
+            false => b.unary(UnaryOp::Sqrt, x).unwrap(),
+        };
+        for _ in 0..outputs {
+            b.output(y).unwrap();
+        }
+        let expr = Arc::new(b.finish().unwrap());
+        Workload::fused(&expr, &[2], [Operand::new(DType::F32, &[2]).unwrap()]).unwrap()
+    };
+    let bytes: Vec<u8> = [4.0f32, 9.0].iter().flat_map(|x| x.to_ne_bytes()).collect();
+    let run = |w: &Workload| {
+        let mut out = [0u8; 8];
+        rt.run_raw(w, &[&bytes], &mut out, None).map(|_| out)
+    };
+    for (scalar, outputs) in [(true, 1), (false, 2)] {
+        let why = run(&group(scalar, outputs)).unwrap_err();
+        let counts = (usize::from(scalar), outputs);
+        assert!(
+            matches!(why, Error::NotPlain { scalars, results, .. } if (scalars, results) == counts),
+            "{why}"
+        );
+    }
+    assert!(rt.engine().guard().is_empty(), "{:?}", rt.engine().guard().list());
+    assert_eq!(run(&group(false, 1)).unwrap()[4..], 3.0f32.to_ne_bytes());
 }
 
 #[test]

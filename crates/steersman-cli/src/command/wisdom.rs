@@ -25,6 +25,7 @@ pub fn run(screen: &Screen, what: &WisdomCommand) -> Outcome {
             report(screen, runtime.wisdom().import(&text, *dry_run))
         }
         WisdomCommand::Merge { file } => report(screen, runtime.wisdom().merge(file)),
+        WisdomCommand::Lift { kernel } => lift(screen, &runtime, kernel.as_deref()),
         WisdomCommand::Reset { yes } => reset(screen, &runtime, *yes),
     }
 }
@@ -136,6 +137,25 @@ fn report(screen: &Screen, result: Result<ImportReport, WisdomError>) -> Outcome
         note("refused", &format!("{}: {}", r.row, r.reason));
     }
     screen.line(&report.to_string())
+}
+
+fn lift(screen: &Screen, runtime: &Runtime, kernel: Option<&str>) -> Outcome {
+    let lifted = runtime.lift(kernel.unwrap_or("*"))?;
+    if let (true, Some(kernel)) = (lifted.is_empty(), kernel) {
+        return Err(Failure::input(format!(
+            "no kernel named '{kernel}' is in quarantine; `steer wisdom show` lists those that are"
+        )));
+    }
+    if screen.json {
+        return screen.data(&json!({ "lifted": lifted }));
+    }
+    if lifted.is_empty() {
+        return screen.line("nobody was in quarantine");
+    }
+    for q in &lifted {
+        screen.line(&format!("lifted: {} for {} {}: {}", q.kernel, q.op, q.dtype, q.reason))?;
+    }
+    Ok(())
 }
 
 fn reset(screen: &Screen, runtime: &Runtime, yes: bool) -> Outcome {

@@ -62,6 +62,7 @@ fn what_the_command_line_does_not_take_is_refused() {
         (&["log", "--csv", "--json"], "one"),
         (&["wisdom", "import", "missing.json"], "missing.json"),
         (&["wisdom", "reset"], "--yes"),
+        (&["wisdom", "lift", "cpu/nobody"], "cpu/nobody"),
     ] {
         refused(&home.steer(args), word);
     }
@@ -113,6 +114,7 @@ fn help_has_examples_everywhere() {
         &["wisdom", "export", "--help"],
         &["wisdom", "import", "--help"],
         &["wisdom", "merge", "--help"],
+        &["wisdom", "lift", "--help"],
         &["wisdom", "reset", "--help"],
         &["knobs", "--help"],
     ] {

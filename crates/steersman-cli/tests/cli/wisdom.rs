@@ -35,6 +35,30 @@ fn what_is_learned_is_exported_imported_and_forgotten() {
 }
 
 #[test]
+fn a_quarantine_is_shown_with_its_reason_and_lifted() {
+    let home = Home::new();
+    let device = home.json(&["wisdom", "show"])["devices"][0]["fingerprint"].clone();
+    let row = |kernel: &str| {
+        serde_json::json!({ "device": device, "kernel": kernel, "revision": 1, "op": "exp", "dtype": "f32",
+            "reason": "panicked: boom", "when": 0.0 })
+    };
+    let export = serde_json::json!({ "format": "steersman-wisdom", "version": 1, "exported": 0.0, "devices": [],
+        "cells": [], "history": [], "quarantine": [row("mine/one"), row("mine/two")], "usage": [], "meta": [] });
+    let file = home.write("bad.json", export.to_string());
+    home.json(&["wisdom", "import", text(&file)]);
+    let shown = home.steer(&["wisdom", "show"]).out;
+    assert!(shown.contains("mine/one for exp f32: panicked: boom"), "{shown}");
+    let left = || home.json(&["wisdom", "show"])["devices"][0]["quarantine"].as_array().map(Vec::len);
+    let lifted = home.json(&["wisdom", "lift", "mine/one"]);
+    assert_eq!((&lifted["lifted"][0]["kernel"], left()), (&"mine/one".into(), Some(1)));
+    let said = home.steer(&["wisdom", "lift"]);
+    assert!(said.code == Some(0) && said.out.contains("lifted: mine/two"), "{}{}", said.out, said.err);
+    assert_eq!(left(), Some(0));
+    assert_eq!(home.steer(&["wisdom", "lift", "mine/two"]).code, Some(2));
+    assert_eq!(home.json(&["wisdom", "lift"])["lifted"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
 fn what_is_no_export_is_refused() {
     let home = Home::new();
     let file = home.write("x.json", "{\"format\": \"something else\"}");

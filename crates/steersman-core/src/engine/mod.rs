@@ -9,10 +9,12 @@ mod decide;
 mod explain;
 mod links;
 mod observe;
+mod quarantine;
 mod recall;
 mod survey;
 
 pub use observe::Observed;
+pub use quarantine::Convicted;
 pub use recall::{Remembered, Runs};
 pub use survey::glob;
 
@@ -137,6 +139,8 @@ pub struct Engine {
     random: AtomicU64,
     /// What is remembered of kernels that are not registered, by name.
     absent: Mutex<HashMap<String, Vec<Remembered>>>,
+    /// The same of quarantines.
+    convicted: Mutex<HashMap<String, Vec<Convicted>>>,
 }
 
 static NEXT_ENGINE: AtomicU64 = AtomicU64::new(1);
@@ -180,6 +184,7 @@ impl Engine {
             guard: Guard::default(),
             random: AtomicU64::new(0x2545_F491_4F6C_DD1D),
             absent: Mutex::default(),
+            convicted: Mutex::default(),
         }
     }
 
@@ -200,8 +205,25 @@ impl Engine {
     pub fn register(&self, kernel: Arc<dyn Kernel>) -> Result<u16, RegistryError> {
         let index = self.registry.register(kernel)?;
         self.recall_for(index);
+        self.recall_quarantines_of(index);
         self.invalidate();
         Ok(index)
+    }
+
+    /// Adds the variants of a function, all or none: its name must be nobody else's, so that whoever is chosen for it is one
+    /// of them.
+    pub fn register_function(
+        &self,
+        function: &str,
+        variants: &[Arc<dyn Kernel>],
+    ) -> Result<Vec<u16>, RegistryError> {
+        let indices = self.registry.register_function(function, variants)?;
+        for &index in &indices {
+            self.recall_for(index);
+            self.recall_quarantines_of(index);
+        }
+        self.invalidate();
+        Ok(indices)
     }
 
     /// Replaces the policy.

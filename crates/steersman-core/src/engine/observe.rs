@@ -4,7 +4,6 @@ use super::{Engine, lock, read, write};
 use crate::cost::{CellKey, Machine, Terms, Variant};
 use crate::decision::Decision;
 use crate::drift::Shift;
-use crate::guard::Offence;
 use crate::kernel::Kernel;
 use crate::units::Seconds;
 use crate::workload::Workload;
@@ -163,13 +162,6 @@ impl Engine {
         let unknown = Machine::default();
         let machine = devices.get(kernel.device().0 as usize).map_or(&unknown, |d| &d.machine);
         kernel.terms(w, variant.params, machine)
-    }
-
-    /// A kernel failed, panicked, hung or lied: it is put away, and the next decision is another.
-    pub fn quarantine(&self, kernel: u16, w: &Workload, offence: Offence, detail: impl Into<String>) -> bool {
-        let new = self.guard.quarantine(kernel, w.op().name(), w.dtype(), offence, detail.into());
-        self.invalidate();
-        new
     }
 
     /// Samples behind a variant's model for this workload.

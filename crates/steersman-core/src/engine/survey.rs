@@ -6,11 +6,15 @@ use crate::candidate::{self, Candidate, Candidates};
 use crate::cost::{Machine, Source, Variant};
 use crate::device::{DeviceId, Place};
 use crate::drift::Watch;
+use crate::guard::Offence;
 use crate::kernel::{Kernel, NumericClass, Refusal};
+use crate::measure::panic_text;
 use crate::op::OpClass;
 use crate::units::{Bytes, Seconds};
 use crate::workload::Workload;
 use smallvec::SmallVec;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 /// Moves to each device of one workload, worked out when the first kernel there is met.
@@ -68,6 +72,12 @@ impl Scope<'_> {
             list.push((kernel, why()));
         }
     }
+
+    fn clear(&mut self) {
+        if let Scope::All(list) = self {
+            list.clear();
+        }
+    }
 }
 
 impl Engine {
@@ -86,7 +96,29 @@ impl Engine {
         found
     }
 
+    /// What kernels say of themselves may be anybody's code: one that panics is put away, and the others are asked again.
     fn survey(&self, w: &Workload, hash: u64, found: &mut Candidates, mut scope: Scope<'_>) {
+        let asked = Cell::new(0);
+        // Each round puts one away, so this ends.
+        while let Err(panic) =
+            catch_unwind(AssertUnwindSafe(|| self.ask_all(w, hash, found, &mut scope, &asked)))
+        {
+            let detail = format!("panicked when it was asked about the work: {}", panic_text(&*panic));
+            self.quarantine(asked.get(), w, Offence::Panicked, detail);
+            found.clear();
+            scope.clear();
+        }
+    }
+
+    /// The candidates among all kernels; `asked` is who is asked now.
+    fn ask_all(
+        &self,
+        w: &Workload,
+        hash: u64,
+        found: &mut Candidates,
+        scope: &mut Scope<'_>,
+        asked: &Cell<u16>,
+    ) {
         let devices = read(&self.devices);
         let model = read(&self.model);
         let settings = read(&self.settings);
@@ -108,7 +140,16 @@ impl Engine {
             || w.numerics() == NumericClass::Exact;
         let mut known = Known::new();
         let mut slowest = f64::INFINITY;
-        for (index, kernel) in self.registry.about(w.op()) {
+        for (index, kernel) in self.registry.iter() {
+            asked.set(index);
+            // First, since the kernel may be here for what it does when it is asked.
+            if let Some(why) = self.guard.check(index, w) {
+                scope.refused(index, || Refusal::new(format!("in quarantine: {why}")));
+                continue;
+            }
+            if !kernel.handles(w.op()) {
+                continue;
+            }
             if !all && let Some(why) = kernel.outdone(w) {
                 scope.refused(index, || Refusal::new(why));
                 continue;
@@ -136,7 +177,7 @@ impl Engine {
                 scope.refused(index, || why);
                 continue;
             }
-            if let Some(why) = self.barred(index, &**kernel, w, &settings) {
+            if let Some(why) = barred(&**kernel, &settings) {
                 scope.refused(index, || why);
                 continue;
             }
@@ -205,16 +246,6 @@ impl Engine {
         }
     }
 
-    /// Why a kernel that could run it must not, if so.
-    #[inline]
-    fn barred(&self, index: u16, kernel: &dyn Kernel, w: &Workload, settings: &Settings) -> Option<Refusal> {
-        if let Some(q) = self.guard.check(index, w.op().name(), w.dtype()) {
-            return Some(Refusal::new(format!("in quarantine: {}", q.detail)));
-        }
-        let off = settings.disable.iter().find(|pattern| glob(pattern, kernel.name()))?;
-        Some(Refusal::new(format!("switched off by the knob disable={off}")))
-    }
-
     /// The same, and the refused ones with their reasons.
     pub(super) fn all_candidates(&self, w: &Workload, hash: u64) -> (Candidates, Vec<(u16, Refusal)>) {
         let (mut found, mut refused) = (Candidates::new(), Vec::new());
@@ -242,6 +273,12 @@ impl Engine {
         let hash = w.key().hash64();
         self.legal_candidates(w, hash)
     }
+}
+
+/// Why a kernel that could run it must not, if so.
+fn barred(kernel: &dyn Kernel, settings: &Settings) -> Option<Refusal> {
+    let off = settings.disable.iter().find(|pattern| glob(pattern, kernel.name()))?;
+    Some(Refusal::new(format!("switched off by the knob disable={off}")))
 }
 
 /// Nothing is known of a user's code before it ran, so a prior only ranks: what has been measured says

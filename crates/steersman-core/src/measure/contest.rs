@@ -3,7 +3,7 @@
 use super::series::Turn;
 use super::{Rig, Series};
 use crate::cost::Variant;
-use crate::kernel::Ran;
+use crate::kernel::{KernelError, Ran};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ pub fn contest(
             running(s.variant);
             match catch_unwind(AssertUnwindSafe(|| sample(rig, s, how, best))) {
                 Ok(Ok((seconds, ran))) => s.add(Turn { round, seconds, clean: ran == Ran::Clean }),
-                Ok(Err(why)) => s.failed = Some(why),
+                Ok(Err(why)) => (s.failed, s.excused) = (Some(why.to_string()), !why.is_offence()),
                 Err(panic) => s.failed = Some(format!("panicked: {}", panic_text(&*panic))),
             }
         }
@@ -110,17 +110,17 @@ const SHORT: f64 = 0.3;
 const TRIES: usize = 4;
 
 /// So many runs: seconds, and whether all were undisturbed.
-fn run(rig: &mut dyn Rig, variant: Variant, n: u32) -> Result<(f64, bool), String> {
+fn run(rig: &mut dyn Rig, variant: Variant, n: u32) -> Result<(f64, bool), KernelError> {
     let mut clean = true;
     let started = Instant::now();
     for _ in 0..n {
-        clean &= rig.run(variant).map_err(|e| e.to_string())? == Ran::Clean;
+        clean &= rig.run(variant)? == Ran::Clean;
     }
     Ok((started.elapsed().as_secs_f64(), clean))
 }
 
 /// Runs until all threads take part, but not for ever.
-fn wake(rig: &mut dyn Rig, variant: Variant) -> Result<(), String> {
+fn wake(rig: &mut dyn Rig, variant: Variant) -> Result<(), KernelError> {
     for _ in 0..WAKE {
         if run(rig, variant, 1)?.1 {
             break;
@@ -130,7 +130,12 @@ fn wake(rig: &mut dyn Rig, variant: Variant) -> Result<(), String> {
 }
 
 /// One sample: a run to warm up, then a timed batch.
-fn sample(rig: &mut dyn Rig, s: &mut Series, how: &Contest, best: Option<f64>) -> Result<(f64, Ran), String> {
+fn sample(
+    rig: &mut dyn Rig,
+    s: &mut Series,
+    how: &Contest,
+    best: Option<f64>,
+) -> Result<(f64, Ran), KernelError> {
     let (variant, threads) = (s.variant, usize::from(s.variant.params.threads));
     if s.batch == 0 {
         let least = how.batch;
@@ -197,7 +202,7 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{KernelError, Params};
+    use crate::kernel::Params;
 
     /// Long enough that a loaded machine does not cut rounds off.
     fn patient() -> Contest {
@@ -209,6 +214,7 @@ mod tests {
         fn run(&mut self, v: Variant) -> Result<Ran, KernelError> {
             match v.kernel {
                 9 => Err(KernelError::Failed("no device".into())),
+                6 => Err(KernelError::NoRoom("all is taken".into())),
                 8 => panic!("boom"),
                 7 => Ok(Ran::Disturbed),
                 k => {
@@ -225,11 +231,13 @@ mod tests {
     #[test]
     fn failing_and_panicking_variants_are_given_up_and_the_others_go_on() {
         let variants: Vec<Variant> =
-            [0, 9, 8, 7].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
+            [0, 9, 8, 7, 6].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
         let series = contest(&mut Spins(0), &variants, &patient(), &mut |_| {});
         assert_eq!(series[0].samples.len(), 5);
         assert_eq!(series[1].failed.as_deref(), Some("no device"));
         assert_eq!(series[2].failed.as_deref(), Some("panicked: boom"));
+        assert!(series[4].failed.is_some());
+        assert_eq!(series.iter().map(|s| s.excused).collect::<Vec<_>>(), [false, false, false, false, true]);
         assert!(
             series[3].samples.is_empty() && series[3].disturbed.len() == 5,
             "disturbed batches are no samples"

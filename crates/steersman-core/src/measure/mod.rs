@@ -7,8 +7,8 @@ mod contest;
 mod duel;
 mod series;
 
-pub(crate) use contest::UNMOVED;
 pub use contest::{Contest, contest};
+pub(crate) use contest::{UNMOVED, panic_text};
 pub use duel::Duel;
 pub use series::Series;
 

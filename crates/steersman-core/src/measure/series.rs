@@ -28,13 +28,16 @@ pub struct Series {
     pub(super) quickest: f64,
     /// Why it was given up, if it was.
     pub failed: Option<String>,
+    /// Whether that was no fault of its kernel: there was no room, or the device is gone.
+    pub excused: bool,
 }
 
 impl Series {
     /// None yet.
     pub fn new(variant: Variant) -> Series {
         let (samples, disturbed, turns) = Default::default();
-        Series { variant, samples, disturbed, turns, batch: 0, quickest: f64::INFINITY, failed: None }
+        let (batch, quickest, failed, excused) = (0, f64::INFINITY, None, false);
+        Series { variant, samples, disturbed, turns, batch, quickest, failed, excused }
     }
 
     /// Notes a sample.

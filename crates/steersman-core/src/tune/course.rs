@@ -92,13 +92,18 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// The series of those that did as they should; the others are put away.
+    /// The series of those that did as they should; the others are put away, but for those that could not be run now.
     fn sound(&mut self, w: &Workload, mut series: Vec<Series>, wrong: Vec<(Variant, String)>) -> Vec<Series> {
         for (variant, why) in wrong {
             self.put_away(variant, w, Offence::Wrong, why);
         }
         for failed in series.extract_if(.., |s| s.failed.is_some()) {
             let why = failed.failed.unwrap_or_default();
+            if failed.excused {
+                let name = self.engine.name(failed.variant.kernel);
+                self.report.skipped.push((format!("{w} by {name}"), why));
+                continue;
+            }
             let offence = if why.starts_with("panicked") { Offence::Panicked } else { Offence::Failed };
             self.put_away(failed.variant, w, offence, why);
         }

@@ -44,6 +44,34 @@ struct Worker {
     since: Arc<AtomicU64>,
 }
 
+/// Looks that have to find the same run before it counts as hung.
+const LOOKS: u32 = 4;
+
+/// Sees how long a run goes on, in looks rather than by the clock: a process that was stopped (Ctrl-Z, a virtual machine
+/// that was paused) finds that hours went by, of which the run had nothing.
+struct Eye {
+    /// Between two looks.
+    step: Duration,
+    since: u64,
+    seen: u32,
+}
+
+impl Eye {
+    fn new(timeout: Duration) -> Eye {
+        Eye { step: timeout / LOOKS, since: 0, seen: 0 }
+    }
+
+    /// Whether the run that began at `since` hangs, after a wait for it that lasted so long.
+    fn look(&mut self, since: u64, lasted: Duration) -> bool {
+        if since != self.since {
+            (self.since, self.seen) = (since, 0);
+        } else if lasted < self.step * 2 {
+            self.seen += 1;
+        }
+        self.seen >= LOOKS
+    }
+}
+
 /// A worker and the eye on it.
 pub struct Watchdog {
     worker: Option<Worker>,
@@ -79,13 +107,13 @@ impl Watchdog {
             self.worker = None;
             return Timed::from(job.run(&mut |_| {}));
         }
+        let mut eye = Eye::new(timeout);
         loop {
-            match worker.answers.recv_timeout(timeout / 4) {
+            let began = Instant::now();
+            match worker.answers.recv_timeout(eye.step) {
                 Ok(answer) => return Timed::from(answer),
                 Err(RecvTimeoutError::Timeout) => {
-                    let since =
-                        Duration::from_micros(clock().saturating_sub(worker.since.load(Ordering::Acquire)));
-                    if since > timeout {
+                    if eye.look(worker.since.load(Ordering::Acquire), began.elapsed()) {
                         let at = unpack(worker.running.load(Ordering::Acquire));
                         self.worker = None;
                         return Timed::Hung(at);
@@ -151,5 +179,25 @@ fn unpack(word: u64) -> Variant {
     Variant {
         kernel: word as u16,
         params: Params { threads: (word >> 16) as u16, variant: (word >> 32) as u16 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_run_that_many_looks_find_hangs_however_long_one_of_them_lasted() {
+        let (step, stopped) = (Duration::from_secs(1), Duration::from_secs(3600));
+        let mut eye = Eye::new(step * LOOKS);
+        let mut look = |since, lasted| eye.look(since, lasted);
+        assert!(!look(5, step));
+        for _ in 0..10 {
+            assert!(!look(5, stopped), "nobody ran meanwhile");
+        }
+        assert!((1..LOOKS).all(|_| !look(5, step)));
+        assert!(!look(6, step), "another run");
+        assert!((1..LOOKS).all(|_| !look(6, step)));
+        assert!(look(6, step));
     }
 }

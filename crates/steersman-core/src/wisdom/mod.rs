@@ -165,19 +165,34 @@ impl Wisdom {
         h.value()
     }
 
+    /// Lifts the quarantines of all kernels for whose names `whose` says yes, on every device, and returns them.
+    pub fn lift(&self, whose: impl Fn(&str) -> bool) -> Result<Vec<QuarantineRow>, WisdomError> {
+        self.must_be_writable("changed")?;
+        let mut lifted = self.read(read::read_all).map_err(|t| t.error("read"))?.quarantine;
+        lifted.retain(|q| whose(&q.kernel));
+        if !lifted.is_empty() {
+            self.save(Batch { lifted: lifted.clone(), ..Batch::default() })?;
+        }
+        Ok(lifted)
+    }
+
+    fn must_be_writable(&self, doing: &'static str) -> Result<(), WisdomError> {
+        match self.mode() {
+            Mode::ReadOnly => {
+                Err(WisdomError::ReadOnly { doing, path: self.path.clone().unwrap_or_default() })
+            }
+            Mode::Disk | Mode::Memory => Ok(()),
+        }
+    }
+
     /// Forgets.
     pub fn reset(&self, scope: Scope) -> Result<(), WisdomError> {
         let device = match scope {
             Scope::Device(d) => Some(d),
             Scope::All => None,
         };
+        self.must_be_writable("reset")?;
         let mut state = self.lock();
-        if state.mode() == Mode::ReadOnly {
-            return Err(WisdomError::ReadOnly {
-                doing: "reset",
-                path: self.path.clone().unwrap_or_default(),
-            });
-        }
         if let Some(disk) = &mut state.disk {
             write::forget(&mut disk.conn, device).map_err(|t| t.error("reset"))?;
         }

@@ -166,6 +166,20 @@ fn a_lifted_quarantine_is_gone() {
 }
 
 #[test]
+fn quarantines_are_lifted_by_the_names_of_their_kernels_for_all_processes() {
+    let (_dir, path) = fresh();
+    let batch = everything();
+    open(&path).save(batch.clone()).unwrap();
+    let wisdom = open(&path);
+    assert_eq!(wisdom.lift(|kernel| kernel == "cpu/good").unwrap(), []);
+    assert_eq!(wisdom.lift(|kernel| kernel == "cpu/bad").unwrap(), batch.quarantine);
+    assert_eq!(wisdom.lift(|_| true).unwrap(), []);
+    assert!(open(&path).load(HERE).quarantine.is_empty());
+    let opened = Wisdom::open_read_only(&path).wisdom;
+    assert!(matches!(opened.lift(|_| true), Err(WisdomError::ReadOnly { .. })));
+}
+
+#[test]
 fn a_batch_with_a_number_that_cannot_be_stored_changes_nothing() {
     let (_dir, path) = fresh();
     let wisdom = open(&path);

@@ -74,7 +74,8 @@ fn run(world: &World, stage: &Stage, tell: &mut dyn FnMut(Progress<'_>) -> Contr
 
 /// The kernels in quarantine, each with what it did.
 fn put_away(world: &World) -> Vec<(u16, Offence)> {
-    let mut all: Vec<_> = world.engine.guard().list().iter().map(|((k, ..), q)| (*k, q.offence)).collect();
+    let mut all: Vec<_> =
+        world.engine.guard().list().iter().map(|(case, q)| (case.kernel, q.offence)).collect();
     all.sort_by_key(|q| q.0);
     all
 }
@@ -106,6 +107,22 @@ fn what_hangs_panics_fails_or_lies_is_put_away_and_the_rest_is_learned() {
     assert_eq!(report.quarantined.len(), 4, "{:?}", report.quarantined);
     assert!(report.samples > 0 && !report.interrupted, "{report:?}");
     assert_eq!(world.choice(5_000), 0);
+}
+
+#[test]
+fn what_has_no_room_or_no_device_now_is_not_blamed_and_it_is_said() {
+    let names = ["sound", "crowded", "gone", "decides only"];
+    let scripts = names.map(|name| honest(name, 1, Line(2e-5, 1e-12)));
+    let world = World::new(&scripts, 0.0, 1, Settings::default());
+    let stage = stage(|kernel, _| match kernel {
+        1 => Err(KernelError::NoRoom("all is taken".into())),
+        2 => Err(KernelError::Lost("unplugged".into())),
+        3 => Err(KernelError::NotRunnable),
+        _ => busy(Duration::from_micros(20)),
+    });
+    let report = run(&world, &stage, &mut |_| ControlFlow::Continue(()));
+    assert_eq!(put_away(&world), []);
+    assert!(report.skipped.iter().any(|(what, why)| what.contains("crowded") && why.contains("room")));
 }
 
 /// A kernel on one thread and one on two that lost to it, and so is timed again at the end.

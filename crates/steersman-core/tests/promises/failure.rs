@@ -4,9 +4,10 @@ use crate::simulated::{Line, Script, World, exp, honest};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use steersman_core::cost::{Machine, Terms};
-use steersman_core::guard::Offence;
+use steersman_core::guard::{Case, Offence, Quarantined};
 use steersman_core::{
-    DeviceId, EngineError, Kernel, Op, OpClass, Params, Refusal, Settings, Variant, Workload,
+    Convicted, DeviceId, EngineError, Kernel, Op, OpClass, ParamList, Params, Refusal, Settings, Variant,
+    Workload,
 };
 
 fn three() -> [Script; 3] {
@@ -71,6 +72,94 @@ fn a_kernel_that_becomes_illegal_is_not_returned_even_by_a_hit() {
     world.legal[1].store(true, Ordering::Relaxed);
     world.calls(&w, 1_000);
     assert_eq!(world.choice(10_000), 1);
+}
+
+/// Code of somebody's own that panics when it is asked this.
+struct Rude(&'static str);
+
+impl Rude {
+    fn asked(&self, what: &str) {
+        assert!(self.0 != what, "{what} is too much");
+    }
+}
+
+impl Kernel for Rude {
+    fn name(&self) -> &str {
+        self.0
+    }
+    fn device(&self) -> DeviceId {
+        DeviceId(0)
+    }
+    fn handles(&self, op: Op) -> bool {
+        self.asked("handles");
+        matches!(op, Op::Unary(_))
+    }
+    fn supports(&self, _: &Workload) -> Result<(), Refusal> {
+        self.asked("supports");
+        Ok(())
+    }
+    fn params(&self, _: &Workload) -> ParamList {
+        self.asked("params");
+        ParamList::from_slice(&[Params::SERIAL])
+    }
+    fn scratch(&self, _: &Workload, _: Params) -> usize {
+        self.asked("scratch");
+        0
+    }
+    fn terms(&self, _: &Workload, _: Params, _: &Machine) -> Terms {
+        self.asked("terms");
+        Terms::launch(1e-12)
+    }
+}
+
+#[test]
+fn a_kernel_that_panics_when_it_is_asked_is_put_away_and_the_others_are_weighed() {
+    let all = ["handles", "supports", "params", "scratch", "terms"];
+    let mut world = World::new(&three(), 0.05, 4, Settings::default());
+    for name in all {
+        world.engine.register(Arc::new(Rude(name))).unwrap();
+    }
+    assert_eq!(world.call(&exp(10_000)).kernel, 1);
+    let put_away = world.engine.guard().list();
+    assert_eq!(put_away.len(), all.len(), "{put_away:?}");
+    assert!(put_away.iter().all(|(_, why)| why.offence == Offence::Panicked && why.detail.contains("asked")));
+    assert_eq!(world.engine.estimates(&exp(10_000)).len(), 3, "each of the others once");
+    let explained = world.engine.explain(&exp(10_000)).unwrap();
+    assert_eq!(explained.refused.len(), all.len(), "{:?}", explained.refused);
+}
+
+fn convicted(kernel: &str, revision: u32, op: &str, offence: Offence) -> Convicted {
+    let why = Quarantined { offence, detail: "as scripted".into() };
+    Convicted { kernel: kernel.into(), revision, op: op.into(), dtype: exp(1).dtype(), why }
+}
+
+#[test]
+fn what_an_earlier_process_put_away_is_when_its_kernel_comes_unless_its_code_has_changed() {
+    let world = World::new(&three(), 0.05, 5, Settings::default());
+    let all = [("quick", 1), ("slow", 2), ("late", 1), ("later", 2)];
+    let rows = all.map(|(name, revision)| convicted(name, revision, "exp", Offence::Wrong));
+    world.engine.recall_quarantines(rows);
+    for name in ["late", "later"] {
+        world.engine.register(Arc::new(Rude(name))).unwrap();
+    }
+    let mut kept = world.engine.guard().list();
+    kept.sort_by_key(|(case, _)| case.kernel);
+    let case = |kernel| Case::of(kernel, &exp(1), Offence::Wrong);
+    assert_eq!(kept.iter().map(|(case, _)| *case).collect::<Vec<_>>(), [case(1), case(3)]);
+    assert!(kept.iter().all(|(_, why)| why.offence == Offence::Wrong), "{kept:?}");
+}
+
+#[test]
+fn whoever_is_lifted_is_a_candidate_again_and_not_put_away_when_it_comes() {
+    let world = World::new(&three(), 0.05, 6, Settings::default());
+    world.engine.recall_quarantines(["quick", "late"].map(|k| convicted(k, 1, "exp", Offence::Failed)));
+    assert_ne!(world.choice(10_000), 1);
+    assert!(world.engine.lift("nobody*").is_empty());
+    assert_eq!(world.engine.lift("qui*"), [convicted("quick", 1, "exp", Offence::Failed)]);
+    assert_eq!(world.choice(10_000), 1);
+    assert_eq!(world.engine.lift("*"), [convicted("late", 1, "exp", Offence::Failed)]);
+    world.engine.register(Arc::new(Rude("late"))).unwrap();
+    assert!(world.engine.guard().is_empty());
 }
 
 /// Says that its work is nothing divided by nothing.

@@ -125,9 +125,10 @@ pub(super) fn failed(rt: &Runtime, scratch: &Scratch, what: String, trouble: Tro
             rt.inner.lose(id, &why);
             lost(rt, what, Place::Device(id), why)
         }
-        Trouble::Away(Place::Host, why) | Trouble::Kernel(_, why) | Trouble::HalfDone(why) => {
-            Error::Memory { workload: what, why }
-        }
+        Trouble::Away(Place::Host, why)
+        | Trouble::Kernel(_, why)
+        | Trouble::Unable(why)
+        | Trouble::HalfDone(why) => Error::Memory { workload: what, why },
         Trouble::Away(place, why) => {
             scratch.short.set(Some(place));
             let name = rt.engine().places().name(place);

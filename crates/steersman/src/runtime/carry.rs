@@ -59,6 +59,8 @@ impl StandIn {
 pub(crate) enum Trouble {
     /// The kernel's own fault.
     Kernel(Offence, String),
+    /// The kernel cannot run it, or not now, which is no fault of it: it has written nothing.
+    Unable(String),
     /// There is no room at this place now, or nothing gets there.
     Away(Place, String),
     /// This device is gone.
@@ -71,9 +73,28 @@ impl Trouble {
     pub fn why(&self) -> &str {
         match self {
             Trouble::Kernel(_, why)
+            | Trouble::Unable(why)
             | Trouble::Away(_, why)
             | Trouble::Lost(_, why)
             | Trouble::HalfDone(why) => why,
+        }
+    }
+
+    /// What a kernel said that was to run at this place.
+    pub fn running(place: Place, why: KernelError) -> Trouble {
+        match (place, why) {
+            (Place::Device(id), KernelError::Lost(why)) => Trouble::Lost(id, why),
+            (_, why) if why.is_offence() => Trouble::Kernel(Offence::Failed, why.to_string()),
+            (_, why) => Trouble::Unable(why.to_string()),
+        }
+    }
+
+    /// The same for who knows no places.
+    pub fn into_error(self) -> KernelError {
+        match self {
+            Trouble::Kernel(_, why) | Trouble::HalfDone(why) => KernelError::Failed(why),
+            Trouble::Unable(why) | Trouble::Away(_, why) => KernelError::NoRoom(why),
+            Trouble::Lost(_, why) => KernelError::Lost(why),
         }
     }
 
@@ -339,11 +360,10 @@ impl Carrier {
                 work().map(|ran| (ran, started.map(|s| s.elapsed().into())))
             }
         }));
-        match (ran, place) {
-            (Ok(Ok(done)), _) => Ok(done),
-            (Ok(Err(KernelError::Lost(why))), Place::Device(id)) => Err(Trouble::Lost(id, why)),
-            (Ok(Err(why)), _) => Err(Trouble::Kernel(Offence::Failed, why.to_string())),
-            (Err(panic), _) => {
+        match ran {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(why)) => Err(Trouble::running(place, why)),
+            Err(panic) => {
                 let why = format!("panicked: {}", crate::panic_text(&*panic));
                 Err(Trouble::Kernel(Offence::Panicked, why))
             }

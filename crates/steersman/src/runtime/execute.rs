@@ -15,6 +15,34 @@ const CLOCK: Duration = Duration::from_millis(50);
 /// The same of where cores lie, which takes 10 µs to see and stays for seconds.
 const CORES: Duration = Duration::from_millis(100);
 
+/// What one call does without.
+#[derive(Default)]
+struct Avoided {
+    /// With no room now.
+    places: SmallVec<[Place; 2]>,
+    /// By name, that cannot run it now.
+    kernels: Vec<String>,
+}
+
+impl Avoided {
+    fn is_empty(&self) -> bool {
+        self.places.is_empty() && self.kernels.is_empty()
+    }
+
+    fn has(&self, kernel: &dyn Kernel, place: Place) -> bool {
+        self.places.contains(&place) || self.kernels.iter().any(|name| name == kernel.name())
+    }
+}
+
+/// Whether operands and one result are all that a run of this workload is handed.
+fn plain(w: &Workload) -> Result<(), Error> {
+    let (scalars, results) = (w.expr().map_or(0, |e| e.scalars().len()), w.outputs().len());
+    match (scalars, results) {
+        (0, 1) => Ok(()),
+        _ => Err(Error::NotPlain { workload: w.to_string(), scalars, results }),
+    }
+}
+
 impl Runtime {
     /// Runs a workload at these addresses where it is quickest; on failure on the next best.
     ///
@@ -27,6 +55,7 @@ impl Runtime {
         inputs: &[Address],
         output: Address,
     ) -> Result<Decision, Error> {
+        plain(w)?;
         // SAFETY: passed on.
         unsafe { self.inner.run_io(w, Io::new(inputs, output)) }
     }
@@ -41,6 +70,7 @@ impl Runtime {
         output: &mut [u8],
         forced: Option<Variant>,
     ) -> Result<Decision, Error> {
+        plain(w)?;
         let check = |what: String, need: usize, got: usize| match need == got {
             true => Ok(()),
             false => Err(Error::Bytes { workload: w.to_string(), what, need, got }),
@@ -105,8 +135,7 @@ impl Inner {
         io: Io<'_>,
     ) -> Result<Decision, Error> {
         let mut last: Option<String> = None;
-        // Places with no room now.
-        let mut avoided: SmallVec<[Place; 2]> = SmallVec::new();
+        let mut avoided = Avoided::default();
         // Each trouble puts a kernel, a device or for this call a place away, so this ends.
         loop {
             let Some(kernel) = self.engine.registry().get(decision.variant().kernel) else {
@@ -158,7 +187,7 @@ impl Inner {
                 }
                 Ok(())
             }
-            Ok(Err(e)) => Err(Trouble::Kernel(Offence::Failed, e.to_string())),
+            Ok(Err(why)) => Err(Trouble::running(Place::Host, why)),
             Err(panic) => {
                 let why = format!("panicked: {}", crate::panic_text(&*panic));
                 Err(Trouble::Kernel(Offence::Panicked, why))
@@ -176,7 +205,7 @@ impl Inner {
         kernel: &dyn Kernel,
         io: Io<'_>,
         trouble: Trouble,
-        avoided: &mut SmallVec<[Place; 2]>,
+        avoided: &mut Avoided,
         last: &mut Option<String>,
     ) -> Result<Decision, Error> {
         let places = self.engine.places();
@@ -191,10 +220,14 @@ impl Inner {
                     return Err(Error::HalfDone { workload: w.to_string(), kernel: name, why });
                 }
             }
+            Trouble::Unable(why) => {
+                self.note(w, d, None, Some(format!("{name} could not run it: {why}")));
+                avoided.kernels.push(name);
+            }
             Trouble::Away(place, why) => {
                 let called = places.name(place);
                 self.note(w, d, None, Some(format!("{called} could not be used for it: {why}")));
-                avoided.push(place);
+                avoided.places.push(place);
                 let what = w.named(&places).to_string();
                 if place == Place::Host {
                     return Err(Error::Memory { workload: what, why });
@@ -225,7 +258,7 @@ impl Inner {
         let place = |k: &dyn Kernel| devices.get(k.device().0 as usize).map_or(Place::Host, |d| d.place);
         let next = match avoided.is_empty() {
             true => self.engine.decide(w),
-            false => self.engine.judge_among(w, |k| !avoided.contains(&place(k))),
+            false => self.engine.judge_among(w, |k| !avoided.has(k, place(k))),
         };
         match next {
             Ok(d) => Ok(d.as_fallback()),

@@ -48,7 +48,8 @@ impl Keeper {
         let learned = changes != saved || transfers != self.carried.load(Ordering::Acquire);
         let probed = self.probed.swap(false, Ordering::AcqRel);
         let outdated = std::mem::take(&mut *self.outdated.lock().unwrap_or_else(|e| e.into_inner()));
-        if !learned && log.is_empty() && !probed && outdated.is_empty() {
+        let put_away = self.engine.guard().has_changed();
+        if !learned && log.is_empty() && !probed && !put_away && outdated.is_empty() {
             return Ok(());
         }
         let calibrated = self.calibrated.load(Ordering::Acquire);

@@ -96,10 +96,7 @@ impl Rig for PlacedRig {
         };
         // SAFETY: operands were laid out where the workload has them; the engine only names legal variants.
         let ran = unsafe { self.carrier.run(&self.workload, (v.kernel, &**kernel), v.params, io, false) };
-        let (ran, _) = ran.map_err(|trouble| match trouble {
-            Trouble::Lost(_, why) => KernelError::Lost(why),
-            other => KernelError::Failed(other.why().into()),
-        })?;
+        let (ran, _) = ran.map_err(Trouble::into_error)?;
         // It is done when its results are where they are wanted.
         for at in self.workload.outputs().iter().map(|o| o.place).chain([place]) {
             if let Some(memory) = self.carrier.accelerators.memory(at) {
@@ -134,7 +131,7 @@ impl Rig for PlacedRig {
         self.host.check_by(v, &mut |io: Io<'_>| {
             // SAFETY: the rig's operands are on the host, and the engine only names legal variants.
             let ran = unsafe { carrier.run(&local, (v.kernel, &**kernel), v.params, io, false) };
-            ran.map(|(ran, _)| ran).map_err(|trouble| KernelError::Failed(trouble.why().into()))
+            ran.map(|(ran, _)| ran).map_err(Trouble::into_error)
         })
     }
 }

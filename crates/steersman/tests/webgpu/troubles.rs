@@ -75,7 +75,7 @@ fn a_kernel_that_does_not_compile_is_put_away_and_the_work_is_redone() {
     assert_eq!(y.to_vec::<f32>(), Some(vec![1.0, 1.0]));
     assert!(noted(&rt, "did not compile"), "{:?}", rt.log().entries());
     let broken = rt.engine().registry().find("vulkan/broken").unwrap();
-    assert!(rt.engine().guard().list().iter().any(|((k, ..), _)| *k == broken));
+    assert!(rt.engine().guard().list().iter().any(|(case, _)| case.kernel == broken));
     assert!(gpu.lost().is_none(), "the device goes on");
 }
 

@@ -55,7 +55,11 @@ impl Cells {
     }
 
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Cell> {
-        self.0.values_mut().map(Slot::read_mut)
+        self.those_mut(|_| true)
+    }
+
+    pub fn those_mut(&mut self, whose: impl Fn(&CellKey) -> bool) -> impl Iterator<Item = &mut Cell> {
+        self.0.iter_mut().filter(move |(key, _)| whose(key)).map(|(_, slot)| slot.read_mut())
     }
 
     /// The keys of cells that keep samples.

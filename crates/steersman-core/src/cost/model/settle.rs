@@ -46,20 +46,26 @@ impl Model {
             cell.local = Local::default();
             cell.drafted = true;
         }
-        self.correct();
+        self.correct(|_| true);
     }
 
     /// Settles every regression with samples enough, and turns what they leave unexplained into local
     /// corrections: at the end of a calibration.
     pub fn refit(&mut self) {
-        for cell in self.cells.all_mut().filter(|c| !c.settled) {
+        self.refit_of(|_| true);
+    }
+
+    /// The same for the cells of which `whose` says yes, at the end of a calibration that was about those alone: another one
+    /// may be under way.
+    pub fn refit_of(&mut self, whose: impl Fn(&CellKey) -> bool) {
+        for cell in self.cells.those_mut(&whose).filter(|c| !c.settled) {
             cell.fit = OnceLock::new();
             cell.settled = cell.can_settle();
             cell.drafted = false;
             cell.local = Local::default();
         }
-        self.correct();
-        for cell in self.cells.all_mut().filter(|c| c.settled) {
+        self.correct(&whose);
+        for cell in self.cells.those_mut(&whose).filter(|c| c.settled) {
             cell.kept = Vec::new();
         }
         self.kept = self.cells.kept();
@@ -105,11 +111,11 @@ impl Model {
 
     /// Adds what the kept samples leave unexplained to the corrections of cells that have them. Kept are those of cells
     /// that were not settled when they came, so that none is added to what was settled before.
-    fn correct(&mut self) {
-        for key in self.cells.keeping() {
+    fn correct(&mut self, whose: impl Fn(&CellKey) -> bool) {
+        for key in self.cells.keeping().into_iter().filter(|key| whose(key)) {
             self.correct_one(&key);
         }
-        self.cells.all_mut().filter(|c| c.corrects()).for_each(|c| c.local.settle());
+        self.cells.those_mut(whose).filter(|c| c.corrects()).for_each(|c| c.local.settle());
     }
 
     fn correct_one(&mut self, key: &CellKey) {

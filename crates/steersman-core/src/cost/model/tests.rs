@@ -229,3 +229,34 @@ fn what_was_always_of_one_size_is_not_settled_and_not_kept() {
     assert!(off > 0.5, "nothing was seen there: {off}");
     assert_eq!(most, 2 * (settle::OFTEN - 1));
 }
+
+#[test]
+fn settling_some_cells_leaves_the_others_as_they_are() {
+    let variant = |kernel| Variant { kernel, params: Params { threads: 1, variant: 0 } };
+    let workload = |n: usize| -> Workload { format!("exp f64 {n}").parse().expect("a workload") };
+    let terms = |n: usize| Terms::launch(1e-9).and(n as f64 * 1e-9);
+    let learn = |model: &mut Model, sizes: &[usize]| {
+        for (&n, kernel) in sizes.iter().flat_map(|n| [(n, 0), (n, 1)]) {
+            let seconds = n as f64 * if n > 1000 { 4e-9 } else { 1e-9 };
+            model.observe(variant(kernel), &workload(n), n as u64, &terms(n), seconds, 1.0);
+        }
+    };
+    let said = |model: &Model, kernel| {
+        let w = workload(7000);
+        model
+            .estimate(variant(kernel), &model.subject(&w, 1), &terms(7000), 1.0, 0, f64::INFINITY)
+            .unwrap()
+            .mean
+    };
+    let (first, later) = ([10, 100, 1000, 10_000], [30, 300, 3000, 30_000, 100_000]);
+    let (mut model, mut at_once) = (Model::default(), Model::default());
+    learn(&mut model, &first);
+    model.refit_of(|key| key.variant.kernel == 0);
+    learn(&mut model, &later);
+    model.refit();
+    learn(&mut at_once, &first);
+    learn(&mut at_once, &later);
+    at_once.refit();
+    assert_eq!(said(&model, 1), said(&at_once, 1), "its samples were kept until all were there");
+    assert_ne!(said(&model, 0), said(&at_once, 0));
+}

@@ -103,7 +103,7 @@ pub(crate) fn run(
         return launch(form, Stage::Whole, &bound, shape.outputs);
     }
     let bytes = scratch(shape.outputs as usize, shape.each as usize, chunk);
-    let block = gpu.clone().take(bytes).map_err(|e| KernelError::Failed(e.to_string()))?;
+    let block = gpu.clone().take(bytes)?;
     let between = gpu.find(block.address())?;
     let mut bound = Bound::new(gpu, inputs)?;
     bound.add(between.0.clone(), 0, DType::F32, true)?;
