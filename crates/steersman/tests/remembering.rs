@@ -187,7 +187,8 @@ fn a_refresh_that_is_broken_off_loses_only_what_it_replaces() {
         let how = Calibrate { refresh: true, ..Calibrate::default() };
         let mut added = false;
         let mut until_something_was_added = |s: &steersman::Step| {
-            let before = std::mem::replace(&mut added, s.phase.starts_with("measuring add f32"));
+            let operands = s.phase.strip_prefix("measuring add f32 ").and_then(|o| o.split_once(' '));
+            let before = std::mem::replace(&mut added, operands.is_some_and(|(a, b)| a == b));
             if before { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let report = rt.calibrate(&how, &mut until_something_was_added).expect("calibrated");
@@ -334,5 +335,5 @@ fn a_variant_put_away_in_one_process_is_in_the_next_until_it_is_lifted_or_change
     }
     let rt = runtime(&file);
     assert!(rows(&rt).is_empty());
-    assert_eq!(fragile(&rt, 1).choice(&1), Some("broken"));
+    assert!(fragile(&rt, 1).choice(&1).is_some() && rt.engine().guard().is_empty());
 }
