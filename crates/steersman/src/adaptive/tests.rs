@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use steersman_core::guard::Offence;
 use steersman_core::registry::RegistryError;
-use steersman_core::Settings;
+use steersman_core::{Settings, Workload};
 
 fn engine() -> Arc<Engine> {
     Arc::new(Engine::default())
@@ -217,6 +217,28 @@ fn the_first_variant_makes_one_reference_however_many_others_there_are() {
     let work = work.check(|a, b| a == b).build().unwrap();
     assert!(work.calibrate(&[1], |n| n, Duration::from_millis(50)).checked);
     assert!(work.engine().guard().is_empty());
+}
+
+#[test]
+fn calibrating_a_function_leaves_what_others_are_learning_alone() {
+    let e = steady();
+    let mine = Adaptive::reading("mine", &e).variant("a", |n: &usize| *n).size(|n| *n).build().unwrap();
+    let other = Adaptive::reading("other", &e).variant("a", |n: &usize| *n).size(|n| *n).build().unwrap();
+    let at = |n: usize| Workload::custom("other", &[n]).unwrap();
+    // As a calibration does that is under way: what it learns is settled at its end.
+    let learn = |n: usize| {
+        let variant = e.estimates(&at(n))[0].variant;
+        e.learn(variant, &at(n), n as f64 * 1e-6, 1.0);
+    };
+    [10, 20, 40, 80].into_iter().for_each(learn);
+    let state = || {
+        let written = |key: &steersman_core::cost::CellKey| key.op == Some("other");
+        e.with_model(|m| m.cells().find(|(key, _)| written(key)).map(|(_, known)| known.into_bytes()))
+    };
+    let before = state();
+    mine.calibrate(&[10, 20, 40, 80], |n| n, Duration::from_millis(20));
+    assert!(before.is_some() && state() == before);
+    assert_eq!(other.choice(&10), Some("a"));
 }
 
 #[test]
