@@ -274,3 +274,19 @@ pub trait Kernel: Send + Sync {
         Err(KernelError::NotRunnable)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_not_to_be_had_is_no_offence_of_the_kernel() {
+        let full = MemoryError::Full { need: 9, in_use: 2, limit: 10 };
+        let large = MemoryError::TooLarge { need: 9, most: 5 };
+        let lost = MemoryError::Lost("unplugged".into());
+        let all = [full, large, lost].map(KernelError::from);
+        assert!(all.iter().all(|e| !e.is_offence()), "{all:?}");
+        assert_eq!(all[2], KernelError::Lost("unplugged".into()));
+        assert!(matches!(&all[0], KernelError::NoRoom(why) if why.contains("9 bytes")));
+    }
+}

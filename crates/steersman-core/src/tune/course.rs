@@ -79,6 +79,13 @@ impl<'a> Course<'a> {
             };
             let why = format!("did not come back within {:.1} s", timeout.as_secs_f64());
             self.put_away(hung, w, Offence::Hung, why);
+            if hung.params.threads > 1
+                && let Some((_, said)) = self.report.quarantined.last_mut()
+            {
+                said.push_str(
+                    "; as long as it holds its threads, this process runs on one what it would on several",
+                );
+            }
             let before = variants.len() + unchecked.len();
             variants.retain(|v| v.kernel != hung.kernel);
             unchecked.retain(|v| v.kernel != hung.kernel);

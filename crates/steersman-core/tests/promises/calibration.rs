@@ -143,6 +143,7 @@ fn what_hangs_when_it_is_timed_again_is_put_away_too() {
     });
     let report = run(&world, &stage, &mut |_| ControlFlow::Continue(()));
     assert_eq!(put_away(&world), [(HANGS, Offence::Hung)]);
+    assert!(report.quarantined[0].1.contains("holds its threads"), "{:?}", report.quarantined);
     assert_eq!(report.workloads, 3);
 }
 

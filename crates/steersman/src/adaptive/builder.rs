@@ -5,9 +5,9 @@ use super::kernel::VariantKernel;
 use super::size::{MAX_SIZES, Made, Sizes};
 use super::{Adaptive, Variant};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use steersman_core::registry::RegistryError;
-use steersman_core::{DeviceId, Engine, Params, Place};
+use steersman_core::{DeviceId, Engine, Kernel, Params, Place};
 
 /// Why an adaptive function could not be built.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -147,7 +147,8 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Builder<A, R, M> {
         self
     }
 
-    /// Registers every variant with the engine, as `function/variant`.
+    /// Registers every variant with the engine, as `function/variant`; all of them, or none if one cannot be. An engine has one
+    /// function of a name.
     pub fn build(self) -> Result<Adaptive<A, R, M>, BuildError> {
         if self.variants.is_empty() {
             return Err(BuildError::NoVariants(self.name));
@@ -158,25 +159,26 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Builder<A, R, M> {
         let host = self.engine.devices().iter().position(|d| d.place == Place::Host);
         // An engine without devices still runs closures: where they run, the data is.
         let device = DeviceId(host.map_or(u16::MAX, |i| i as u16));
-        let mut variants = Vec::with_capacity(self.variants.len());
-        for (place, (name, threads, run)) in self.variants.into_iter().enumerate() {
-            let params = Params::threads(threads.max(1).into());
-            let full = format!("{}/{name}", self.name);
-            let kernel = VariantKernel {
-                name: full,
-                function: self.name,
-                device,
-                params,
-                place,
-                revision: self.revision,
-            };
-            let kernel = self.engine.register(Arc::new(kernel))?;
-            variants.push(Variant { name, kernel, params, run, runs: AtomicU32::new(0) });
-        }
+        let params = |threads: u16| Params::threads(threads.max(1).into());
+        let kernels = self.variants.iter().enumerate().map(|(place, (name, threads, _))| {
+            let (name, function) = (format!("{}/{name}", self.name), self.name);
+            let params = params(*threads);
+            let kernel = VariantKernel { name, function, device, params, place, revision: self.revision };
+            Arc::new(kernel) as Arc<dyn Kernel>
+        });
+        let kernels = self.engine.register_function(self.name, &kernels.collect::<Vec<_>>())?;
+        let variants = self.variants.into_iter().zip(kernels).map(|((name, threads, run), kernel)| Variant {
+            name,
+            kernel,
+            params: params(threads),
+            run,
+            runs: AtomicU32::new(0),
+            outdone: AtomicBool::new(false),
+        });
         Ok(Adaptive {
             name: self.name,
             engine: self.engine,
-            variants,
+            variants: variants.collect(),
             sizes: self.sizes.1,
             made: Made::new(),
             keep: self.keep,

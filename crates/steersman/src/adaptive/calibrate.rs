@@ -1,11 +1,14 @@
 //! Learns a function's variants ahead, on inputs made for it.
 
+use super::Adaptive;
 use super::access::{Access, InPlace, Reading};
-use super::{Adaptive, words};
+use super::blame::{Panic, caught};
+use super::builder::Agree;
+use super::compare::{Clock, Compared};
 use std::borrow::{Borrow, BorrowMut};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::RefCell;
+use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
-use steersman_core::guard::Offence;
 use steersman_core::{Seconds, Variant, Workload};
 
 /// What calibration found at one size.
@@ -26,8 +29,8 @@ pub struct Calibration {
     pub rows: Vec<Row>,
     /// Runs measured.
     pub samples: usize,
-    /// Whether results were compared with the first variant's: there is a check, and the first variant
-    /// agrees with itself on inputs of the same size.
+    /// Whether all results were compared with the first variant's: there is a check, the first variant
+    /// agrees with itself on inputs of the same size, and half the budget was enough for it.
     pub checked: bool,
     /// Whether the budget ended before every size had its fill.
     pub cut_short: bool,
@@ -46,165 +49,195 @@ struct Trial {
     workload: Workload,
     /// Seconds of single runs; the first, cold one is only kept to plan the next.
     samples: Vec<f64>,
+    /// Seconds that a run and making its input took last.
+    each: f64,
 }
 
 impl<A: ?Sized + 'static, R> Adaptive<A, R, InPlace> {
     /// Measures every variant at these sizes for at most about `budget`, and learns from it. `make` makes
     /// an input of the given size; every measured run gets a fresh one, made outside the timing. With
     /// [`check`](super::Builder::check) `make` must make equal inputs for equal sizes, and a variant that
-    /// disagrees with the first is quarantined.
+    /// disagrees with the first is quarantined. A panic of `make` or of the check reaches the caller, and so does one
+    /// on an input that no variant copes with.
     pub fn calibrate<B: BorrowMut<A>>(
         &self,
         sizes: &[usize],
-        mut make: impl FnMut(usize) -> B,
+        make: impl FnMut(usize) -> B,
         budget: Duration,
     ) -> Calibration {
-        let check = self.check_argument.as_ref();
-        let mut disagree = |variant: usize, size: usize| {
-            let same = check?;
-            let (mut mine, mut reference) = (make(size), make(size));
-            (self.variants[0].run)(reference.borrow_mut());
-            (self.variants[variant].run)(mine.borrow_mut());
-            Some(!same(reference.borrow(), mine.borrow()))
+        let make = shared(make);
+        let run = |variant: usize, input: &mut B| {
+            let input = input.borrow_mut();
+            caught(|| (self.variants[variant].run)(input)).map(drop)
         };
-        let (checked, wrong) = self.wrong(sizes, &mut disagree);
-        let mut trials = self.trials(sizes, |size| self.workload(make(size).borrow()), &wrong);
-        self.measure(&mut trials, budget, |variant, size, count| {
+        let compare = |same: &Agree<A>, clock: &Clock| {
+            let left = |variant: usize, size: usize| {
+                let mut input = make(size);
+                run(variant, &mut input).map(|()| input)
+            };
+            let agrees = |reference: &B, variant: usize, size: usize| {
+                Ok(same(reference.borrow(), left(variant, size)?.borrow()))
+            };
+            self.compare(sizes, clock, |size| left(0, size), agrees)
+        };
+        let time = |variant: usize, size: usize, count: usize| {
             let mut inputs: Vec<B> = (0..count).map(|_| make(size)).collect();
             let mut results = Vec::with_capacity(count);
             let started = Instant::now();
-            for input in &mut inputs {
-                results.push((self.variants[variant].run)(input.borrow_mut()));
-            }
-            started.elapsed()
-        });
-        self.conclude(sizes, trials, checked)
+            caught(|| {
+                for input in &mut inputs {
+                    results.push((self.variants[variant].run)(input.borrow_mut()));
+                }
+                started.elapsed()
+            })
+        };
+        let clock = Clock::start(budget);
+        let compared = self.check_argument.as_ref().map(|same| compare(same, &clock));
+        self.learn(sizes, &clock, compared, |size| self.workload(make(size).borrow()), time)
     }
 }
 
 impl<A: ?Sized + 'static, R> Adaptive<A, R, Reading> {
     /// Measures every variant at these sizes for at most about `budget`, and learns from it. `make` makes
     /// an input of the given size, outside the timing. With [`check`](super::Builder::check) a variant
-    /// whose result disagrees with the first's is quarantined.
+    /// whose result disagrees with the first's is quarantined. A panic of `make` or of the check reaches the caller, and
+    /// so does one on an input that no variant copes with.
     pub fn calibrate<B: Borrow<A>>(
         &self,
         sizes: &[usize],
-        mut make: impl FnMut(usize) -> B,
+        make: impl FnMut(usize) -> B,
         budget: Duration,
     ) -> Calibration {
-        let check = self.check_result.as_ref();
-        let mut disagree = |variant: usize, size: usize| {
-            let same = check?;
-            let input = make(size);
-            let reference = (self.variants[0].run)(input.borrow());
-            Some(!same(&reference, &(self.variants[variant].run)(input.borrow())))
+        let make = shared(make);
+        let compare = |same: &Agree<R>, clock: &Clock| {
+            let result = |variant: usize, input: &B| {
+                let input = input.borrow();
+                caught(|| (self.variants[variant].run)(input))
+            };
+            let reference = |size: usize| {
+                let input = make(size);
+                result(0, &input).map(|reference| (input, reference))
+            };
+            let agrees = |(input, reference): &(B, R), variant: usize, _: usize| {
+                Ok(same(reference, &result(variant, input)?))
+            };
+            self.compare(sizes, clock, reference, agrees)
         };
-        let (checked, wrong) = self.wrong(sizes, &mut disagree);
-        let mut trials = self.trials(sizes, |size| self.workload(make(size).borrow()), &wrong);
-        self.measure(&mut trials, budget, |variant, size, count| {
+        let time = |variant: usize, size: usize, count: usize| {
             let input = make(size);
             let mut results = Vec::with_capacity(count);
             let started = Instant::now();
-            for _ in 0..count {
-                results.push((self.variants[variant].run)(std::hint::black_box(input.borrow())));
-            }
-            started.elapsed()
-        });
-        self.conclude(sizes, trials, checked)
+            caught(|| {
+                for _ in 0..count {
+                    results.push((self.variants[variant].run)(std::hint::black_box(input.borrow())));
+                }
+                started.elapsed()
+            })
+        };
+        let clock = Clock::start(budget);
+        let compared = self.check_result.as_ref().map(|same| compare(same, &clock));
+        self.learn(sizes, &clock, compared, |size| self.workload(make(size).borrow()), time)
     }
 }
 
-impl<A: ?Sized + 'static, R, M: Access<A>> Adaptive<A, R, M> {
-    /// Asks `disagree` about every variant, and quarantines those that do, or panic. Says whether the
-    /// question could be asked, and who was put away.
-    fn wrong(
-        &self,
-        sizes: &[usize],
-        disagree: &mut dyn FnMut(usize, usize) -> Option<bool>,
-    ) -> (bool, Vec<usize>) {
-        let mut found = Vec::new();
-        let pairs = (0..self.variants.len()).flat_map(|v| sizes.iter().map(move |&size| (v, size)));
-        for (variant, size) in pairs {
-            if found.contains(&variant) {
-                continue;
-            }
-            let (offence, detail) = match catch_unwind(AssertUnwindSafe(|| disagree(variant, size))) {
-                Ok(None) => return (false, found),
-                Ok(Some(false)) => continue,
-                // Not even the first agrees with itself: inputs differ from one making to the next.
-                Ok(Some(true)) if variant == 0 => return (false, found),
-                Ok(Some(true)) => {
-                    (Offence::Wrong, format!("differs from '{}' at size {size}", self.variants[0].name))
-                }
-                Err(payload) => (Offence::Panicked, words(&*payload)),
-            };
-            if let Some(w) = super::Sizes::new(&[size]).workload(self.name) {
-                self.engine.quarantine(self.variants[variant].kernel, &w, offence, detail);
-            }
-            found.push(variant);
-            if variant == 0 {
-                return (false, found);
-            }
-        }
-        (true, found)
-    }
+/// The same for several users.
+fn shared<B>(make: impl FnMut(usize) -> B) -> impl Fn(usize) -> B {
+    let make = RefCell::new(make);
+    move |size| (make.borrow_mut())(size)
+}
 
-    fn trials(
+impl<A: ?Sized + 'static, R, M: Access<A>> Adaptive<A, R, M> {
+    /// Measures all that were not found wrong, and learns.
+    fn learn(
         &self,
         sizes: &[usize],
-        mut workload: impl FnMut(usize) -> Option<Workload>,
-        without: &[usize],
-    ) -> Vec<Trial> {
+        clock: &Clock,
+        compared: Option<Compared>,
+        workload: impl Fn(usize) -> Option<Workload>,
+        time: impl Fn(usize, usize, usize) -> Result<Duration, Panic>,
+    ) -> Calibration {
+        let checked = compared.as_ref().is_some_and(|c| c.all);
+        let (mut cut_short, wrong) = compared.map_or((false, Vec::new()), |c| (c.cut_short, c.wrong));
         let mut trials = Vec::new();
         for &size in sizes {
-            let Some(w) = workload(size) else { continue };
-            for variant in (0..self.variants.len()).filter(|v| !without.contains(v)) {
-                trials.push(Trial { size, variant, workload: w.clone(), samples: Vec::new() });
+            if clock.left().is_zero() {
+                cut_short = true;
+                break;
+            }
+            let Some(workload) = workload(size) else { continue };
+            for variant in (0..self.variants.len()).filter(|v| !wrong.contains(v)) {
+                let workload = workload.clone();
+                trials.push(Trial { size, variant, workload, samples: Vec::new(), each: STRETCH });
             }
         }
-        trials
+        self.measure(&mut trials, clock, time);
+        self.conclude(sizes, trials, checked, cut_short)
     }
 
     /// Round after round over all trials, so that a disturbance falls on every variant alike.
     fn measure(
         &self,
         trials: &mut Vec<Trial>,
-        budget: Duration,
-        mut time: impl FnMut(usize, usize, usize) -> Duration,
+        clock: &Clock,
+        time: impl Fn(usize, usize, usize) -> Result<Duration, Panic>,
     ) {
-        let started = Instant::now();
         for _ in 0..=ENOUGH {
-            let mut failed = Vec::new();
-            for t in trials.iter_mut() {
+            let mut failed: Vec<(usize, usize)> = Vec::new();
+            for i in 0..trials.len() {
+                let t = &mut trials[i];
+                let (variant, size) = (t.variant, t.size);
+                let left = clock.left().as_secs_f64();
+                if left == 0.0 || failed.iter().any(|(v, _)| *v == variant) {
+                    continue;
+                }
                 let last = t.samples.last().copied().unwrap_or(STRETCH);
                 let count = ((STRETCH / last.max(1e-9)) as usize).clamp(1, MOST_INPUTS);
                 // A run that would overstay is left out; the quicker trials after it still get their turn.
-                let left = budget.saturating_sub(started.elapsed()).as_secs_f64();
-                if !t.samples.is_empty() && last * count as f64 > left
-                    || left == 0.0
-                    || failed.contains(&t.variant)
-                {
+                let count = if t.samples.is_empty() { 1 } else { count.min((left / t.each) as usize) };
+                if count == 0 {
                     continue;
                 }
-                match catch_unwind(AssertUnwindSafe(|| time(t.variant, t.size, count))) {
-                    Ok(took) => t.samples.push(took.as_secs_f64() / count as f64),
-                    Err(payload) => {
-                        let kernel = self.variants[t.variant].kernel;
-                        self.engine.quarantine(kernel, &t.workload, Offence::Panicked, words(&*payload));
-                        failed.push(t.variant);
+                let began = Instant::now();
+                match time(variant, size, count) {
+                    Ok(took) => {
+                        t.samples.push(took.as_secs_f64() / count as f64);
+                        t.each = (began.elapsed().as_secs_f64() / count as f64).max(1e-9);
+                    }
+                    Err(panic) => {
+                        self.accuse(variant, &t.workload, &panic);
+                        failed.push((variant, size));
+                        if trials
+                            .iter()
+                            .filter(|t| t.size == size)
+                            .all(|t| failed.contains(&(t.variant, size)))
+                        {
+                            self.acquit();
+                            resume_unwind(panic);
+                        }
                     }
                 }
             }
-            trials.retain(|t| !failed.contains(&t.variant));
+            for &(variant, size) in &failed {
+                if trials.iter().any(|t| t.size == size && !t.samples.is_empty() && t.variant != variant) {
+                    self.outdo(variant);
+                }
+            }
+            trials.retain(|t| !failed.iter().any(|(v, _)| *v == t.variant));
         }
     }
 
-    fn conclude(&self, sizes: &[usize], trials: Vec<Trial>, checked: bool) -> Calibration {
+    fn conclude(
+        &self,
+        sizes: &[usize],
+        trials: Vec<Trial>,
+        checked: bool,
+        mut cut_short: bool,
+    ) -> Calibration {
         let mut rows: Vec<Row> = sizes
             .iter()
             .map(|&size| Row { size, times: vec![None; self.variants.len()], chosen: None })
             .collect();
-        let (mut samples, mut cut_short) = (0, false);
+        let mut samples = 0;
         for t in &trials {
             cut_short |= t.samples.len() <= ENOUGH;
             let warm = if t.samples.len() > 1 { &t.samples[1..] } else { &t.samples[..] };
@@ -220,7 +253,8 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Adaptive<A, R, M> {
                 row.times[t.variant] = Some(Seconds(median));
             }
         }
-        self.engine.with_model_mut(|m| m.refit());
+        // Only its own: another calibration may be under way.
+        self.engine.with_model_mut(|m| m.refit_of(|key| self.index(key.variant.kernel).is_some()));
         for row in &mut rows {
             let w = trials.iter().find(|t| t.size == row.size).map(|t| &t.workload);
             let decision = w.and_then(|w| self.engine.judge(w).ok());

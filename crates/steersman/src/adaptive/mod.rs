@@ -52,11 +52,15 @@
 //!
 //! A variant that panics is not chosen again. If the argument can be brought back (it was only read, or
 //! [`Builder::cloning`] kept a copy), another variant redoes the call; otherwise the panic goes on to the
-//! caller.
+//! caller. If no variant copes with an argument, the argument is to blame: the panic goes on, and all stay as they were.
 
 mod access;
+mod blame;
+#[cfg(test)]
+mod blame_tests;
 mod builder;
 mod calibrate;
+mod compare;
 mod kernel;
 mod size;
 #[cfg(test)]
@@ -67,14 +71,13 @@ pub use builder::{BuildError, Builder};
 pub use calibrate::{Calibration, Row};
 pub use size::{MAX_SIZES, Sizes};
 
+use blame::{Panic, caught};
 use builder::{Agree, Keep, Measure, Run};
 use size::Made;
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Instant;
-use steersman_core::guard::Offence;
 use steersman_core::{Engine, Explanation, Params, Workload};
 
 /// Runs of a variant before it is trusted not to panic, and no copy of the argument is kept for it.
@@ -87,6 +90,8 @@ struct Variant<A: ?Sized + 'static, R, M: Access<A>> {
     run: Run<A, R, M>,
     /// Runs so far, counted up to [`PROVEN_AFTER`] so that hits write nothing shared.
     runs: AtomicU32,
+    /// Whether it panicked on an argument that another one coped with.
+    outdone: AtomicBool,
 }
 
 /// Several ways to do one thing; each call takes the quickest. See [the module](self).
@@ -188,14 +193,23 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Adaptive<A, R, M> {
 
     /// Runs the variant the engine chooses, and another if that one panics. `None` if there is none.
     fn run_as(&self, w: &Workload, arg: &mut M::Arg<'_>) -> Option<R> {
-        let mut panic: Option<Box<dyn Any + Send>> = None;
-        while let Ok(decision) = self.engine.decide(w) {
-            let Some(index) = self.index(decision.variant().kernel) else { break };
+        let mut panicked: Vec<(usize, Panic)> = Vec::new();
+        loop {
+            let chosen = self.engine.decide(w).ok().and_then(|d| Some((d, self.index(d.variant().kernel)?)));
+            let Some((decision, index)) = chosen else {
+                // Nobody is left. Whoever is here because of an argument may go.
+                let released = self.acquit();
+                match panicked.pop() {
+                    Some((_, panic)) => resume_unwind(panic),
+                    None if released => continue,
+                    None => return None,
+                }
+            };
             let variant = &self.variants[index];
             let unproven = variant.runs.load(Ordering::Relaxed) < PROVEN_AFTER;
             let kept = self.keep.as_ref().filter(|_| unproven).map(|keep| keep(M::look(arg)));
             let started = decision.wants_timing().then(Instant::now);
-            match catch_unwind(AssertUnwindSafe(|| (variant.run)(M::again(arg)))) {
+            match caught(|| (variant.run)(M::again(arg))) {
                 Ok(r) => {
                     if let Some(started) = started {
                         self.engine.observe(&decision, started.elapsed());
@@ -203,23 +217,17 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Adaptive<A, R, M> {
                     if unproven {
                         variant.runs.fetch_add(1, Ordering::Relaxed);
                     }
+                    panicked.iter().for_each(|(index, _)| self.outdo(*index));
                     return Some(r);
                 }
-                Err(payload) => {
-                    self.engine.quarantine(variant.kernel, w, Offence::Panicked, words(&*payload));
+                Err(panic) => {
+                    self.accuse(index, w, &panic);
                     if !M::restore(arg, kept) {
-                        resume_unwind(payload);
+                        resume_unwind(panic);
                     }
-                    panic = Some(payload);
+                    panicked.push((index, panic));
                 }
             }
         }
-        panic.map(|payload| resume_unwind(payload))
     }
-}
-
-/// What a panic said.
-fn words(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("panicked").to_string()
 }

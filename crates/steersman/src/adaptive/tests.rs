@@ -1,7 +1,10 @@
 use super::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
-use steersman_core::Settings;
+use steersman_core::guard::Offence;
+use steersman_core::registry::RegistryError;
+use steersman_core::{Settings, Workload};
 
 fn engine() -> Arc<Engine> {
     Arc::new(Engine::default())
@@ -156,6 +159,86 @@ fn a_function_without_variants_or_with_a_name_twice_is_refused_with_the_reason()
     assert_eq!(none.err(), Some(BuildError::NoVariants("none")));
     let twice = Adaptive::reading("twice", &e).variant("a", |x: &u32| *x).variant("a", |x: &u32| *x).build();
     assert!(matches!(twice.err(), Some(BuildError::Registry(_))));
+    let again = Adaptive::reading("twice", &e).variant("a", |x: &u32| *x).variant("b", |x: &u32| *x).build();
+    assert_eq!(again.unwrap().choice(&1), Some("a"), "nothing was left of the first try");
+}
+
+#[test]
+fn an_engine_has_one_function_of_a_name() {
+    let e = engine();
+    let build = |variant| Adaptive::reading("same", &e).variant(variant, |x: &u32| *x).build();
+    let first = build("a").unwrap();
+    let taken = BuildError::Registry(RegistryError::FunctionTaken("same".into()));
+    assert_eq!(build("b").err(), Some(taken));
+    assert_eq!((first.call(&1), first.choice(&1)), (1, Some("a")));
+}
+
+/// Counts its runs, each of which takes 20 ms at least.
+fn slow(runs: &Arc<AtomicUsize>) -> impl Fn(&usize) -> usize + Send + Sync + use<> {
+    let runs = runs.clone();
+    move |n| {
+        runs.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(20));
+        *n
+    }
+}
+
+#[test]
+fn comparing_keeps_to_the_budget_too_and_it_is_said() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let work = Adaptive::reading("work", &steady())
+        .variant("one", slow(&runs))
+        .variant("two", slow(&runs))
+        .variant("three", slow(&runs))
+        .size(|n| *n)
+        .check(|a, b| a == b)
+        .build()
+        .unwrap();
+    let sizes: Vec<usize> = (1..=50).collect();
+    let c = work.calibrate(&sizes, |n| n, Duration::from_millis(100));
+    let runs = runs.load(Ordering::Relaxed);
+    // Two may begin just before each of both ends.
+    assert!(runs <= 100 / 20 + 4, "{runs} runs");
+    assert!(c.cut_short && !c.checked, "{c:?}");
+}
+
+#[test]
+fn the_first_variant_makes_one_reference_however_many_others_there_are() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let first = asked.clone();
+    // Every result of the first is another: only as long as they are compared with one of them do they agree.
+    let mut work = Adaptive::reading("work", &steady()).variant("first", move |_: &usize| {
+        let nth = first.fetch_add(1, Ordering::Relaxed);
+        if nth < 2 { 0 } else { nth }
+    });
+    for name in ["a", "b", "c"] {
+        work = work.variant(name, |_: &usize| 0);
+    }
+    let work = work.check(|a, b| a == b).build().unwrap();
+    assert!(work.calibrate(&[1], |n| n, Duration::from_millis(50)).checked);
+    assert!(work.engine().guard().is_empty());
+}
+
+#[test]
+fn calibrating_a_function_leaves_what_others_are_learning_alone() {
+    let e = steady();
+    let mine = Adaptive::reading("mine", &e).variant("a", |n: &usize| *n).size(|n| *n).build().unwrap();
+    let other = Adaptive::reading("other", &e).variant("a", |n: &usize| *n).size(|n| *n).build().unwrap();
+    let at = |n: usize| Workload::custom("other", &[n]).unwrap();
+    // As a calibration does that is under way: what it learns is settled at its end.
+    let learn = |n: usize| {
+        let variant = e.estimates(&at(n))[0].variant;
+        e.learn(variant, &at(n), n as f64 * 1e-6, 1.0);
+    };
+    [10, 20, 40, 80].into_iter().for_each(learn);
+    let state = || {
+        let written = |key: &steersman_core::cost::CellKey| key.op == Some("other");
+        e.with_model(|m| m.cells().find(|(key, _)| written(key)).map(|(_, known)| known.into_bytes()))
+    };
+    let before = state();
+    mine.calibrate(&[10, 20, 40, 80], |n| n, Duration::from_millis(20));
+    assert!(before.is_some() && state() == before);
+    assert_eq!(other.choice(&10), Some("a"));
 }
 
 #[test]
