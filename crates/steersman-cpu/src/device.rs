@@ -74,11 +74,7 @@ impl Cpu {
     }
 
     /// Measures this CPU's rates; `None` once `progress` says that this is enough.
-    pub fn probe(
-        &self,
-        budget: Duration,
-        progress: &mut dyn FnMut(&str, f64) -> bool,
-    ) -> Option<Machine> {
+    pub fn probe(&self, budget: Duration, progress: &mut dyn FnMut(&str, f64) -> bool) -> Option<Machine> {
         let rates = machine(&self.host, &probe::run(&self.host, &self.team, budget, progress)?);
         let mut looks: Vec<f64> = (0..LOOKS).filter_map(|_| self.handoff(Duration::ZERO)).collect();
         looks.sort_by(f64::total_cmp);

@@ -54,7 +54,8 @@ impl Restored {
     /// What there is to say about it.
     pub fn notice(&self, wisdom: &Wisdom, engine: &Engine, device: DeviceId) -> Option<Notice> {
         let why = self.unreadable.as_ref()?;
-        let part = engine.devices().get(device.0 as usize).map(|d| d.identity.part.clone()).unwrap_or_default();
+        let part =
+            engine.devices().get(device.0 as usize).map(|d| d.identity.part.clone()).unwrap_or_default();
         Some(Notice {
             kind: NoticeKind::Unreadable,
             path: wisdom.path().map(Path::to_path_buf).unwrap_or_default(),

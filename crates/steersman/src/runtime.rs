@@ -25,8 +25,8 @@ use steersman_core::wisdom::{Notice, Wisdom};
 use steersman_core::{DeviceId, Engine, Seconds, Settings, Variant, Workload};
 use steersman_cpu::Cpu;
 
-pub(crate) use keep::Keeper;
 pub(crate) use carry::{Carrier, Piece, Trouble};
+pub(crate) use keep::Keeper;
 pub(crate) use rig::{at, rig};
 
 pub(crate) struct Inner {

@@ -13,7 +13,9 @@ impl Machine {
         self.peak_f32.retain(|_, rate| rate.is_finite());
         self.rates.retain(|_, rate| rate.is_finite());
         let rest = [&mut self.rest.handoff, &mut self.rest.pulse];
-        for value in rest.into_iter().chain([&mut self.handoff, &mut self.tick, &mut self.met, &mut self.setup]) {
+        for value in
+            rest.into_iter().chain([&mut self.handoff, &mut self.tick, &mut self.met, &mut self.setup])
+        {
             *value = value.filter(|v| v.is_finite());
         }
         self

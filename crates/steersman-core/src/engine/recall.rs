@@ -173,8 +173,8 @@ mod tests {
     use crate::cost::{Machine, Terms};
     use crate::device::DeviceId;
     use crate::kernel::{ParamList, Refusal};
-    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
 
     type Hook = Box<dyn Fn() + Send>;

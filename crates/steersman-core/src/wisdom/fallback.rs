@@ -132,8 +132,7 @@ impl Wisdom {
         // Apart from the batch's own transaction, because only waiting usage is always to be added up.
         if let Some(overlay) = &state.overlay {
             let flushed = read_all(overlay).and_then(|rows| {
-                let rows =
-                    Batch { lifted: state.lifted.clone(), outdated: state.outdated.clone(), ..rows };
+                let rows = Batch { lifted: state.lifted.clone(), outdated: state.outdated.clone(), ..rows };
                 write(&mut disk.conn, &[&rows], UsageRule::Add, self.log_capacity)
             });
             if let Err(trouble) = flushed {

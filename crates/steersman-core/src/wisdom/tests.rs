@@ -199,9 +199,8 @@ fn cells_of_older_code_go_when_the_newer_has_been_measured_as_often() {
     let of = |revision: u32, samples: u64| Cell { revision, ..cell("a", samples) };
     let elsewhere = Cell { op: "mul".into(), ..of(2, 4) };
     let save = |cells: Vec<Cell>| wisdom.save(Batch { cells, ..Batch::default() }).unwrap();
-    let kept = || -> Vec<(u32, u64)> {
-        wisdom.load(HERE).cells.iter().map(|c| (c.revision, c.samples)).collect()
-    };
+    let kept =
+        || -> Vec<(u32, u64)> { wisdom.load(HERE).cells.iter().map(|c| (c.revision, c.samples)).collect() };
     save(vec![of(1, 50)]);
     save(vec![of(2, 9), elsewhere]);
     assert_eq!(kept(), [(1, 50), (2, 9), (2, 4)], "more is known of the old");

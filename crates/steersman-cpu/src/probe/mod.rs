@@ -113,7 +113,10 @@ mod tests {
     fn quick() -> (Host, Probes) {
         let host = Host::detect();
         let team = Team::new(2);
-        (host.clone(), run(&host, &team, Duration::from_millis(40), &mut |_, _| true).expect("nobody stops it"))
+        (
+            host.clone(),
+            run(&host, &team, Duration::from_millis(40), &mut |_, _| true).expect("nobody stops it"),
+        )
     }
 
     #[test]

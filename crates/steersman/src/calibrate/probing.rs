@@ -52,7 +52,8 @@ impl Calibrator {
     fn forget(&self, found: &HashSet<(u16, &'static str, DType)>) -> Vec<CellKey> {
         let pools: HashSet<(u16, DType)> = found.iter().map(|(kernel, _, dtype)| (*kernel, *dtype)).collect();
         let dtypes: HashSet<DType> = pools.iter().map(|(_, dtype)| *dtype).collect();
-        let here = |kernel: u16| self.engine.registry().get(kernel).is_some_and(|k| k.device() == self.device);
+        let here =
+            |kernel: u16| self.engine.registry().get(kernel).is_some_and(|k| k.device() == self.device);
         self.engine.with_model_mut(|m| {
             m.forget(|key| match key.op {
                 // Groups are made of the rates of their steps.

@@ -52,8 +52,7 @@ impl Keeper {
             return Ok(());
         }
         let calibrated = self.calibrated.load(Ordering::Acquire);
-        let mut batch =
-            remember::collect(&self.engine, self.device, self.fingerprint, calibrated, saved);
+        let mut batch = remember::collect(&self.engine, self.device, self.fingerprint, calibrated, saved);
         for (id, device) in self.carrier.accelerators.iter() {
             remember::add_accelerator(&mut batch, &self.engine, id, device.fingerprint, saved);
         }

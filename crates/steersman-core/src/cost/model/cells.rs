@@ -74,9 +74,7 @@ impl Cells {
     }
 
     pub fn write_down(&self) -> impl Iterator<Item = (CellKey, Knowledge)> {
-        self.0
-            .iter()
-            .map(|(key, slot)| (*key, slot.knowledge()))
+        self.0.iter().map(|(key, slot)| (*key, slot.knowledge()))
     }
 
     pub fn take_out(&mut self, of: impl Fn(&CellKey) -> bool) -> Vec<(CellKey, Knowledge)> {

@@ -67,8 +67,7 @@ impl Model {
 
     /// A calibration begins, or ends: it settles what it measured itself, at its end, and all at once.
     pub fn calibrating(&mut self, begins: bool) {
-        self.calibrations =
-            if begins { self.calibrations + 1 } else { self.calibrations.saturating_sub(1) };
+        self.calibrations = if begins { self.calibrations + 1 } else { self.calibrations.saturating_sub(1) };
     }
 
     /// Settles the cell of this work and its pool, if programs have measured it often and in several sizes; if it was
