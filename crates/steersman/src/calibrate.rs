@@ -193,7 +193,8 @@ impl Calibrator {
         }
         let known =
             self.engine.devices().get(self.device.0 as usize).map(|d| d.machine.clone()).unwrap_or_default();
-        if known.levels.is_empty() || known.rates.is_empty() || how.refresh {
+        let probed = known.covers(self.cpu.team.max()) && !known.levels.is_empty() && !known.rates.is_empty();
+        if !probed || how.refresh {
             tell("probing the machine's limits".into(), &mut broken);
             let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
             let mut machine = self.cpu.probe(slice, &mut |_, _| {});

@@ -16,6 +16,7 @@ pub mod plan;
 mod regret;
 mod remember;
 mod runtime;
+mod unmet;
 mod view;
 
 pub use adaptive::Adaptive;

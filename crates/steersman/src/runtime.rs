@@ -11,6 +11,7 @@ use crate::background::Background;
 use crate::error::Error;
 use crate::plan::Planner;
 use crate::remember;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -20,7 +21,7 @@ use steersman_core::log::DecisionLog;
 use steersman_core::measure::{Contest, Series, contest};
 use steersman_core::policy::Threshold;
 use steersman_core::track::Tracker;
-use steersman_core::wisdom::{Notice, Wisdom};
+use steersman_core::wisdom::{Batch, Kept, Notice, Wisdom};
 use steersman_core::{DeviceId, Engine, Seconds, Settings, Variant, Workload};
 use steersman_cpu::Cpu;
 
@@ -38,7 +39,7 @@ pub(crate) struct Inner {
     pub(crate) wisdom: Wisdom,
     notices: Mutex<Vec<Notice>>,
     pub(crate) calibrated: Arc<AtomicBool>,
-    /// Changes of the model that are on disk.
+    /// Changes of the model that wisdom has, on disk or waiting for it.
     saved: AtomicU64,
     /// Whether rates were probed since the last save.
     pub(crate) probed: Arc<AtomicBool>,
@@ -103,10 +104,13 @@ impl Runtime {
             // Names are unique by construction; a clash would only lose the second of two equals.
             let _ = engine.register(kernel);
         }
-        let (wisdom, notices) = remember::open(knobs.wisdom_path().as_deref(), knobs.frozen);
+        let (wisdom, notices) =
+            remember::open(knobs.wisdom_path().as_deref(), knobs.frozen, knobs.log_capacity);
         let mut snapshot = wisdom.load(fingerprint);
-        let calibrated = remember::restore(&engine, cpu_id, fingerprint, &mut snapshot);
+        let mut calibrated = remember::restore(&engine, cpu_id, fingerprint, &mut snapshot);
         if let Some(known) = engine.devices().get(cpu_id.0 as usize) {
+            // A process with fewer cores may have learned what it could.
+            calibrated &= known.machine.covers(cpu.team.max());
             cpu.calm.expect(known.machine.rest);
             engine.set_tick(cpu_id, cpu.tick(Duration::ZERO));
         }
@@ -235,24 +239,35 @@ impl Runtime {
         self.inner.fingerprint
     }
 
-    /// Writes what was learned.
-    pub fn save(&self) -> Result<(), Error> {
+    /// Writes what was learned, and says where it is then: if the file cannot be written, in memory until a later call.
+    pub fn save(&self) -> Result<Kept, Error> {
         self.inner.save()
     }
 
     /// Times variants of a workload in turns, on operands of this runtime's own. What a variant needs moved is part
     /// of its time.
     pub fn contest(&self, w: &Workload, variants: &[Variant], how: &Contest) -> Result<Vec<Series>, Error> {
+        self.contest_while(w, variants, how, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The same, until it is broken off between two runs.
+    pub(crate) fn contest_while(
+        &self,
+        w: &Workload,
+        variants: &[Variant],
+        how: &Contest,
+        running: &mut dyn FnMut(Variant) -> ControlFlow<()>,
+    ) -> Result<Vec<Series>, Error> {
         let mut rig = rig(&self.inner.carrier, &self.inner.engine, w)
             .map_err(|why| Error::Memory { workload: w.to_string(), why })?;
-        Ok(contest(&mut *rig, variants, how, &mut |_| {}))
+        Ok(contest(&mut *rig, variants, how, running))
     }
 }
 
 impl Inner {
-    pub(crate) fn save(&self) -> Result<(), Error> {
+    pub(crate) fn save(&self) -> Result<Kept, Error> {
         if self.knobs.frozen {
-            return Ok(());
+            return Ok(self.wisdom.kept());
         }
         #[cfg(feature = "webgpu")]
         self.save_pipelines();
@@ -262,7 +277,11 @@ impl Inner {
             && log.is_empty()
             && !self.probed.swap(false, Ordering::AcqRel)
         {
-            return Ok(());
+            // What waits in memory for a file that could not be written goes with any save.
+            return match self.wisdom.kept() {
+                Kept::Waiting(_) => Ok(self.wisdom.save(Batch::default())?),
+                kept => Ok(kept),
+            };
         }
         let calibrated = self.calibrated.load(Ordering::Acquire);
         let mut batch = remember::collect(&self.engine, self.cpu_id, self.fingerprint, calibrated);
@@ -271,9 +290,9 @@ impl Inner {
         }
         batch.log = log;
         batch.usage = self.tracker.take_unsaved();
-        self.wisdom.save(batch)?;
+        let kept = self.wisdom.save(batch)?;
         self.saved.store(changes, Ordering::Release);
-        Ok(())
+        Ok(kept)
     }
 }
 
