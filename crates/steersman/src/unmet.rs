@@ -1,6 +1,7 @@
 //! What the knobs ask for that is not there: it is passed over, and somebody should hear of it.
 
 use crate::runtime::Runtime;
+use std::error::Error;
 use steersman_core::glob;
 use steersman_cpu::matmul::blas::Blas;
 
@@ -13,6 +14,8 @@ impl Runtime {
         if let Some(path) = &knobs.blas_path
             && let Err(why) = Blas::load(path)
         {
+            // What the system's loader says stands behind.
+            let why = why.source().map_or_else(|| why.to_string(), |behind| behind.to_string());
             let path = path.display();
             unmet.push(format!("the BLAS library that blas.path={path} names cannot be used: {why}"));
         }

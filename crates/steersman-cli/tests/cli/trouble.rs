@@ -42,7 +42,7 @@ fn a_calibration_waits_for_another_process_to_be_through() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    std::thread::sleep(Duration::from_secs(4));
+    std::thread::sleep(Duration::from_millis(5500));
     lock.execute_batch("ROLLBACK").expect("it was begun");
     let ended = ended(child.wait_with_output().expect("it ends"));
     assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
