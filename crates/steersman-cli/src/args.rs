@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
-use steersman_core::NumericClass;
+use steersman_core::{DType, NumericClass, Op};
 
 const AFTER: &str = "\
 Without a command: the tour. It finds devices, loads what is known or calibrates, runs a range of workloads
@@ -19,6 +19,55 @@ Examples:
 
 Exit codes: 0 well, 1 failure, 2 bad input, 130 interrupted (what was learned is kept).
 Settings: `steer knobs` lists them; each has a variable STEERSMAN_* and a line in the config file.";
+
+const EXPLAIN: &str = "\
+A workload is an operation, an element type and shapes; `steer explain --help` says what else may follow.
+
+Examples:
+  steer explain \"matmul f32 777x64 64x4096\"
+  steer explain \"sum f64 4096x4096 axis=1\"
+  steer explain \"matmul f32 512x512 512x512\" --numerics relaxed";
+
+const RUN: &str = "\
+Without --input the operands are ordinary numbers. A forced kernel is timed alone.
+
+Examples:
+  steer run \"exp f32 1000000\"
+  steer run \"matmul f32 512x512 512x512\" --kernel cpu/gemm --threads 1 --repeat 20
+  steer run \"add f32 3x4 4\" --input a.npy b.npy --output c.npy";
+
+const FORM: &str = "\
+A workload is written OP TYPE OPERAND ... [NAME=VALUE ...] [-> PLACE]; # starts a comment. An operand is a shape:
+
+  1000x64            1000 rows of 64; 1 for a scalar
+  1000x64:1,1000     the same with strides in elements, here column by column; 0 repeats
+  1000x64@host       the same at a place; `steer devices` lists them
+
+  axis=0,1           axes that a reduction takes away; all of them if nothing is said
+  perm=1,0           which axis comes where in a transpose; the other way round if nothing is said
+  stride=1 pad=0     of conv2d
+  numerics=relaxed   how far the result may differ: exact, reassociated or relaxed
+  -> host            where the result is wanted
+
+`max` and `min` reduce one operand and compare two. The condition of `where` is bool, whatever the type.";
+
+/// What a command's help ends with, after the text form of workloads with all its words.
+fn long(examples: &str) -> String {
+    let types = DType::ALL.map(|d| d.name()).join(" ");
+    let mut lines = vec![String::from("Ops:")];
+    let mut names = Op::names();
+    // Two are there twice, as what they are of one operand and of two.
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let last = lines.len() - 1;
+        match lines[last].len() + name.len() < 100 {
+            true => lines[last] += &format!(" {name}"),
+            false => lines.push(format!("     {name}")),
+        }
+    }
+    format!("{FORM}\n\nTypes: {types}\n{}\n\n{examples}", lines.join("\n"))
+}
 
 /// Runs every operation where it is quickest on this machine, and shows why.
 #[derive(Debug, Parser)]
@@ -66,27 +115,15 @@ Examples:
     },
 
     /// Every candidate for a workload, what each would cost, and why one is chosen
-    #[command(after_help = "\
-A workload is an operation, an element type and shapes; axis=, perm= and numerics= may follow.
-
-Examples:
-  steer explain \"matmul f32 777x64 64x4096\"
-  steer explain \"sum f64 4096x4096 axis=1\"
-  steer explain \"matmul f32 512x512 512x512\" --numerics relaxed")]
+    #[command(after_help = EXPLAIN, after_long_help = long(EXPLAIN))]
     Explain {
-        /// The workload, such as \"add f32 1000x1000 1000\"
+        /// The workload, such as "add f32 1000x1000 1000"
         #[arg(required = true, value_name = "WORKLOAD")]
         workload: Vec<String>,
     },
 
     /// Run a workload and time it
-    #[command(after_help = "\
-Without --input the operands are ordinary numbers. A forced kernel is timed alone.
-
-Examples:
-  steer run \"exp f32 1000000\"
-  steer run \"matmul f32 512x512 512x512\" --kernel cpu/gemm --threads 1 --repeat 20
-  steer run \"add f32 3x4 4\" --input a.npy b.npy --output c.npy")]
+    #[command(after_help = RUN, after_long_help = long(RUN))]
     Run(RunArgs),
 
     /// How an array program is computed: what fuses, what runs where, expected and measured times
@@ -167,7 +204,7 @@ Examples:
 /// `steer run`.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
-    /// The workload, such as \"matmul f32 64x64 64x64\"
+    /// The workload, such as "matmul f32 64x64 64x64"
     #[arg(required = true, value_name = "WORKLOAD")]
     pub workload: Vec<String>,
     /// Run this kernel, whatever would have been chosen; `steer explain` lists them
@@ -222,7 +259,7 @@ pub enum Bench {
 pub enum WisdomCommand {
     /// What is known, and where it is kept
     Show,
-    /// Write all of it as JSON, to a file or to standard output
+    /// Write all of it as JSON, to a file, or to standard output if none is named or it is -
     #[command(
         after_help = "Examples:\n  steer wisdom export backup.json\n  steer wisdom export | gzip > w.gz"
     )]
@@ -235,7 +272,7 @@ pub enum WisdomCommand {
         after_help = "Examples:\n  steer wisdom import backup.json --dry-run\n  steer wisdom import backup.json"
     )]
     Import {
-        /// File made by `steer wisdom export`
+        /// File made by `steer wisdom export`; - reads standard input
         file: PathBuf,
         /// Only say what would change
         #[arg(long)]

@@ -6,10 +6,12 @@ mod company;
 mod count;
 mod exit;
 mod interrupt;
+mod keep;
 mod npy;
 mod open;
 mod paint;
 mod progress;
+mod replace;
 mod screen;
 mod table;
 

@@ -4,6 +4,7 @@
 
 mod header;
 
+use crate::replace::replace;
 use header::Header;
 use std::fmt;
 use std::fs;
@@ -72,11 +73,14 @@ impl Array {
         let header = Header { dtype: self.dtype, dims: self.dims.clone(), fortran: self.fortran };
         let mut bytes = header.write().map_err(wrong)?;
         bytes.extend_from_slice(&self.bytes);
-        fs::write(path, bytes).map_err(|e| wrong(format!("cannot be written: {e}")))
+        replace(path, &bytes).map_err(|e| wrong(format!("cannot be written: {e}")))
     }
 
-    /// The array as a workload's operand, Fortran order as strides.
+    /// The array as a workload's operand, Fortran order as strides. A scalar is one element there, as it is written.
     pub fn operand(&self) -> Result<Operand, WorkloadError> {
+        if self.dims.is_empty() {
+            return Operand::new(self.dtype, &[1]);
+        }
         if !self.fortran {
             return Operand::new(self.dtype, &self.dims);
         }

@@ -18,6 +18,7 @@ fn knobs() -> Result<Knobs, Failure> {
 pub fn runtime() -> Result<Runtime, Failure> {
     let runtime = quiet_runtime()?;
     tell_notices(&runtime, 0);
+    tell_unmet(&runtime);
     Ok(runtime)
 }
 
@@ -29,6 +30,7 @@ pub fn runtime_for(numerics: Option<NumericClass>) -> Result<Runtime, Failure> {
     }
     let runtime = open(knobs)?;
     tell_notices(&runtime, 0);
+    tell_unmet(&runtime);
     Ok(runtime)
 }
 
@@ -54,6 +56,13 @@ fn open(knobs: Knobs) -> Result<Runtime, Failure> {
 pub fn tell_notices(runtime: &Runtime, heard: usize) {
     for notice in runtime.notices().iter().skip(heard) {
         note("warning", &notice.to_string());
+    }
+}
+
+/// Says what was set and cannot be had.
+fn tell_unmet(runtime: &Runtime) {
+    for what in runtime.unmet() {
+        note("warning", &what);
     }
 }
 
@@ -103,6 +112,11 @@ pub fn with_numerics(w: Workload, text: &str, option: Option<NumericClass>, knob
     }
 }
 
+/// Why something was chosen, in words rather than in the form that programs read.
+pub fn words(reason: ReasonCode) -> String {
+    reason.to_string().replace('_', " ")
+}
+
 /// A variant as people write it: `cpu/gemm t2`.
 pub fn name(runtime: &Runtime, v: Variant) -> String {
     format!("{} {}", runtime.engine().name(v.kernel), v.params)
@@ -129,12 +143,24 @@ impl From<EngineError> for Failure {
     }
 }
 
+/// What editors of another system begin files with; it is no text.
+const MARK: char = '\u{feff}';
+
 /// The text of a file a command is given; `-` is standard input.
 pub fn text(file: &Path) -> Result<String, Failure> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let result = match file.to_str() {
-        Some("-") => std::io::stdin().read_to_string(&mut text).map(|_| text),
-        _ => std::fs::read_to_string(file),
+        Some("-") => std::io::stdin().read_to_end(&mut bytes).map(|_| bytes),
+        _ => std::fs::read(file),
     };
-    result.map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))
+    let bytes = result.map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
+    let mut text = String::from_utf8(bytes).map_err(|e| {
+        let good = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|b| **b == b'\n').count();
+        Failure::input(format!("cannot read {}: line {line} is not UTF-8 text", file.display()))
+    })?;
+    if text.starts_with(MARK) {
+        text.remove(0);
+    }
+    Ok(text)
 }

@@ -1,4 +1,4 @@
-//! A progress bar on standard error: bar, percent, time left. Silent unless a terminal is there to show it.
+//! A progress bar on standard error: bar, percent, time left. Silent unless a terminal is there that can show it.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -17,7 +17,9 @@ pub struct Bar {
 impl Bar {
     /// A bar that is not shown yet.
     pub fn new() -> Bar {
-        Bar { terminal: io::stderr().is_terminal(), drawn: None }
+        // A dumb one prints what others obey.
+        let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
+        Bar { terminal: io::stderr().is_terminal() && !dumb, drawn: None }
     }
 
     /// Shows `done` (0 to 1), the time left and what is going on.
@@ -27,7 +29,7 @@ impl Bar {
         }
         self.drawn = Some(Instant::now());
         // To the line's start, then the bar, then clear what an earlier, longer line left.
-        let _ = write!(io::stderr(), "\r{}\x1b[K", line(done, left, what));
+        let _ = write!(io::stderr(), "\r{}\x1b[K", line(done, left, what, width()));
         let _ = io::stderr().flush();
     }
 
@@ -46,7 +48,23 @@ impl Drop for Bar {
     }
 }
 
-fn line(done: f64, left: Option<Duration>, what: &str) -> String {
+/// Columns of the terminal; 80 where it does not say.
+fn width() -> usize {
+    #[cfg(unix)]
+    {
+        // SAFETY: asks for four numbers, for which there is room.
+        let size = unsafe {
+            let mut size: libc::winsize = std::mem::zeroed();
+            (libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
+        };
+        if let Some(size) = size.filter(|s| s.ws_col > 0) {
+            return size.ws_col.into();
+        }
+    }
+    std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c > 0).unwrap_or(80)
+}
+
+fn line(done: f64, left: Option<Duration>, what: &str, width: usize) -> String {
     let done = if done.is_finite() { done.clamp(0.0, 1.0) } else { 0.0 };
     let eighths = (done * (WIDTH * 8) as f64).round() as usize;
     let mut bar = "█".repeat(eighths / 8);
@@ -54,9 +72,9 @@ fn line(done: f64, left: Option<Duration>, what: &str) -> String {
         bar += part;
     }
     let left = left.map_or(String::new(), |l| format!("  {} left", clock(l)));
-    // Longer text would wrap, and a wrapped line cannot be overwritten.
-    let what: String = what.chars().take(32).collect();
-    format!("{bar:<WIDTH$} {:3.0}%{left}  {what}", done * 100.0)
+    // Longer text would wrap, and a wrapped line cannot be overwritten; some terminals wrap where the last column is full.
+    let text = format!("{bar:<WIDTH$} {:3.0}%{left}  {what}", done * 100.0);
+    text.chars().take(width.saturating_sub(1)).collect()
 }
 
 fn clock(d: Duration) -> String {
@@ -71,9 +89,13 @@ mod tests {
     #[test]
     fn a_bar_keeps_its_width_and_survives_nonsense() {
         for done in [0.0, 0.013, 0.5, 1.0, 7.0, -1.0, f64::NAN] {
-            let text = line(done, None, "");
+            let text = line(done, None, "", 80);
             assert_eq!(text.chars().take_while(|c| *c != '%').count(), WIDTH + 4, "{done}: {text}");
         }
-        assert!(line(0.5, Some(Duration::from_secs(7)), "probing").ends_with("50%  7 s left  probing"));
+        for width in [1, 20, 40, 200] {
+            let text = line(0.5, None, &"measuring a workload with a long name".repeat(9), width);
+            assert_eq!(text.chars().count(), width - 1, "{text}");
+        }
+        assert!(line(0.5, Some(Duration::from_secs(7)), "probing", 80).ends_with("50%  7 s left  probing"));
     }
 }

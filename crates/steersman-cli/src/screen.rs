@@ -47,5 +47,11 @@ pub fn note(kind: &str, message: &str) {
         _ => crate::paint::Ink::Dim,
     };
     let kind = Paint::for_stream(&io::stderr()).ink(&format!("{kind}:"), ink);
-    let _ = writeln!(io::stderr(), "{kind} {message}");
+    let _ = writeln!(io::stderr(), "{kind} {}", tame(message));
+}
+
+/// The message with what a terminal would obey made visible: parts of it come out of files.
+fn tame(message: &str) -> String {
+    let tamed = |c: char| c.is_control() && c != '\n';
+    message.chars().map(|c| if tamed(c) { c.escape_default().to_string() } else { c.to_string() }).collect()
 }

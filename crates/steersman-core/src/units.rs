@@ -104,10 +104,19 @@ impl fmt::Display for Bytes {
             0..=999 => format!("{} B", self.0),
             1_000..=999_499 => format!("{} kB", three_digits(b / 1e3)),
             999_500..=999_499_999 => format!("{} MB", three_digits(b / 1e6)),
-            _ => format!("{} GB", three_digits(b / 1e9)),
+            999_500_000..=999_499_999_999 => format!("{} GB", three_digits(b / 1e9)),
+            999_500_000_000..=999_499_999_999_999 => format!("{} TB", three_digits(b / 1e12)),
+            999_500_000_000_000..=999_499_999_999_999_999 => format!("{} PB", three_digits(b / 1e15)),
+            _ => format!("{} EB", three_digits(b / 1e18)),
         };
         f.pad(&text)
     }
+}
+
+/// A number of things, one or several: `1 thread`, `2 threads`.
+pub fn count(n: usize, thing: &str) -> String {
+    let end = if n == 1 { "" } else { "s" };
+    format!("{n} {thing}{end}")
 }
 
 /// A count with an SI prefix and a unit: `407 Mflop`.
@@ -139,6 +148,12 @@ mod tests {
     fn bytes_and_counts_print_with_prefixes() {
         assert_eq!(Bytes(16_300_000).to_string(), "16.3 MB");
         assert_eq!(Bytes(12).to_string(), "12 B");
+        assert_eq!(Bytes(999_499_999).to_string(), "999 MB");
+        assert_eq!(Bytes(999_500_000).to_string(), "1.00 GB");
+        assert_eq!(Bytes(16_000_000_000_000).to_string(), "16.0 TB");
+        assert_eq!(Bytes(7_200_000_000_000_000).to_string(), "7.20 PB");
+        assert_eq!(Bytes(u64::MAX).to_string(), "18.4 EB");
+        assert_eq!([0, 1, 2].map(|n| count(n, "sample")), ["0 samples", "1 sample", "2 samples"]);
         assert_eq!(si(407e6, "flop"), "407 Mflop");
     }
 }

@@ -26,10 +26,11 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// This machine's CPU, with at most `threads` threads and this many idle bytes kept.
+    /// This machine's CPU, with at most `threads` threads, no more than it has cores for this process, and this many idle
+    /// bytes kept.
     pub fn new(threads: Option<usize>, idle_limit: usize) -> Cpu {
         let host = Host::detect();
-        let threads = threads.unwrap_or(host.cores).clamp(1, 1024);
+        let threads = threads.unwrap_or(host.cores).min(host.cores).clamp(1, 1024);
         Cpu {
             team: Arc::new(Team::new(threads)),
             memory: MemoryPool::new(idle_limit),
@@ -49,7 +50,8 @@ impl Cpu {
         Device { identity: self.identity(), place: Place::Host, machine: Machine::default() }
     }
 
-    /// What it is, for wisdom to be valid by. The thread limit is part of it: it changes what is possible.
+    /// What it is, for wisdom to be valid by. How many threads there may be is no part of it: what one takes is the same, and
+    /// kernels on more than there may be are not offered.
     pub fn identity(&self) -> Identity {
         let h = &self.host;
         let mut isa: Vec<String> = isa::Level::present().map(|l| l.name().to_string()).collect();
@@ -62,7 +64,7 @@ impl Cpu {
             part: h.brand.clone().unwrap_or_else(|| std::env::consts::ARCH.into()),
             driver: h.os.clone().unwrap_or_else(|| std::env::consts::OS.into()),
             memory: h.memory,
-            parallelism: self.team.max() as u32,
+            parallelism: h.logical_cpus.unwrap_or(h.cores) as u32,
             isa,
         }
     }
@@ -85,7 +87,8 @@ impl Cpu {
         let mut looks: Vec<f64> = (0..LOOKS).filter_map(|_| self.handoff(Duration::ZERO)).collect();
         looks.sort_by(f64::total_cmp);
         let met = looks.get(looks.len() / 2).copied();
-        Some(Machine { tick: Some(self.tick(Duration::ZERO)), met, ..rates })
+        let threads = Some(self.team.max() as u32);
+        Some(Machine { tick: Some(self.tick(Duration::ZERO)), met, threads, ..rates })
     }
 
     /// Seconds of a hand-off between its two threads, as it was not longer ago than this: [`Machine::met`].

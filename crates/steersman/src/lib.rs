@@ -17,6 +17,7 @@ mod refresh;
 mod regret;
 mod remember;
 mod runtime;
+mod unmet;
 mod view;
 
 pub use adaptive::Adaptive;

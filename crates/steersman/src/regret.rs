@@ -5,83 +5,19 @@
 //! not taken for speed. What had to be timed while the machine was disturbed is timed again at the end; and where the
 //! chosen one seems to have lost, it meets the seeming best in duels at several times, whose outcome counts either way.
 
+mod leave;
+mod report;
+
+pub use report::{LeftOut, RegretReport, RegretRow, Timed};
+
 use crate::error::Error;
 use crate::runtime::Runtime;
+use leave::Leave;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use steersman_core::measure::{Contest, Duel, Series};
 use steersman_core::{Candidate, Decision, Variant, Workload};
-
-/// One workload's verdict. Times in seconds.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct RegretRow {
-    /// The workload.
-    pub workload: String,
-    /// What was chosen: kernel and parameters.
-    pub chosen: String,
-    /// How long that took.
-    pub chosen_s: f64,
-    /// What was quickest.
-    pub best: String,
-    /// How long that took.
-    pub best_s: f64,
-    /// `chosen_s / best_s − 1`, not below 0.
-    pub regret: f64,
-    /// What the chosen one was expected to take.
-    pub predicted_s: f64,
-    /// Lower end of the 90% interval.
-    pub low_s: f64,
-    /// Upper end of it.
-    pub high_s: f64,
-    /// Slowest candidate's time: what a wrong choice would have cost.
-    pub worst_s: f64,
-    /// How sure the decision was.
-    pub confidence: f64,
-    /// Legal candidates timed.
-    pub candidates: usize,
-    /// What each of them took, the quickest first.
-    pub timed: Vec<Timed>,
-    /// Whether hardly any undisturbed samples could be had of the chosen one or the best: the row counts, but may say
-    /// little, of the prediction least.
-    pub disturbed: bool,
-}
-
-/// One candidate's time.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct Timed {
-    /// Kernel and parameters.
-    pub candidate: String,
-    /// Median of its samples.
-    pub seconds: f64,
-}
-
-/// All verdicts together.
-#[derive(Clone, Debug, Default, serde::Serialize)]
-pub struct RegretReport {
-    /// Workloads judged.
-    pub workloads: usize,
-    /// Mean of the regrets.
-    pub mean_regret: f64,
-    /// Median.
-    pub p50_regret: f64,
-    /// 99th percentile.
-    pub p99_regret: f64,
-    /// Worst.
-    pub worst_regret: f64,
-    /// Share of workloads on which the chosen one was the quickest, or within 2% of it.
-    pub top1_rate: f64,
-    /// Mean absolute error of the prediction, relative.
-    pub mape: f64,
-    /// Share of times inside their 90% interval.
-    pub coverage90: f64,
-    /// Mean of the confidences: beside `top1_rate` it says whether they are deserved.
-    pub mean_confidence: f64,
-    /// One row a workload.
-    pub rows: Vec<RegretRow>,
-    /// Workloads that could not be judged, with why.
-    pub skipped: Vec<(String, String)>,
-}
 
 /// Six samples of each at least, so that each half has three; then as many as a third of a second allows. Two of long runs that
 /// are clearly behind: with six, fourteen workloads of up to 4096×4096 in a GPU's memory took over two minutes.
@@ -100,6 +36,23 @@ const HOW: Contest = Contest {
 /// is not timed: a few of them would take minutes.
 const HOPELESS: f64 = 8.0;
 const TOO_LONG: f64 = 20e-3;
+
+/// Of what is expected to take this many seconds, and so many times longer than the best is expected to, the same holds.
+const DEAR: f64 = 1.0;
+const CLEARLY: f64 = 3.0;
+
+/// Where a run is expected to take this many seconds, there are so many samples, and one of what is clearly behind: chance
+/// is a small share of such times, and six of each candidate of a product of 6000×6000 took five minutes.
+const LONG: f64 = 0.3;
+const FEW: usize = 2;
+
+/// A contest of runs that are expected to take so long.
+fn bounded(how: &Contest, expected: f64) -> Contest {
+    match expected > LONG {
+        true => Contest { rounds: FEW, least: FEW, least_long: 1, ..how.clone() },
+        false => how.clone(),
+    }
+}
 
 /// Regret from which there are duels: runs of a virtual machine's memory differ by half from one spell to the next.
 const DOUBTED: f64 = 0.05;
@@ -151,6 +104,8 @@ struct Trial<'a> {
     /// Seconds of a hand-off when it was decided, where that is known.
     handoff: Option<f64>,
     series: Vec<Series>,
+    /// Legal candidates that are not timed, with the seconds they are expected to take.
+    left_out: Vec<(Variant, f64)>,
     /// Who seemed the best when the chosen one seemed to have lost to it, and both beside each other alone.
     duel: Option<(Variant, Duel)>,
 }
@@ -216,60 +171,22 @@ impl Runtime {
     ) -> Result<RegretReport, Error> {
         let mut report = RegretReport::default();
         let places = self.engine().places();
+        let mut leave = Leave::new(workloads.len(), progress);
         let mut trials = Vec::new();
         for (i, w) in workloads.iter().enumerate() {
-            if progress(i, workloads.len()).is_break() {
+            if !leave.to(i) {
                 break;
             }
-            match self.try_one(w) {
+            match self.try_one(w, &mut leave) {
+                // What it was broken off in the middle of is not judged.
+                Ok(_) if leave.is_broken() => break,
                 Ok(trial) => trials.push(trial),
                 Err(e) => report.skipped.push((w.named(&places).to_string(), e.to_string())),
             }
         }
         let until = Instant::now() + PATIENCE + PATIENCE_EACH * trials.len() as u32;
-        let mut go_on = || progress(workloads.len(), workloads.len()).is_continue();
-        for _ in 0..AGAIN {
-            for trial in trials.iter_mut().filter(|t| !t.is_settled()) {
-                if !go_on() {
-                    break;
-                }
-                if !self.as_decided(trial, until) {
-                    // The machine is another now, and so may be the decision: both anew.
-                    if let Ok(again) = self.try_one(trial.workload) {
-                        *trial = again;
-                    }
-                    continue;
-                }
-                let variants: Vec<Variant> = trial.series.iter().map(|s| s.variant).collect();
-                if let Ok(series) = self.contest(trial.workload, &variants, &HOW) {
-                    trial.add(series);
-                }
-            }
-        }
-        for trial in trials.iter_mut().filter(|t| t.is_disturbed()) {
-            if !go_on() {
-                break;
-            }
-            let Some(rivals) = trial.rivals() else { continue };
-            let mut pair = rivals.map(|(v, _)| v).to_vec();
-            pair.dedup();
-            if pair.iter().any(|v| v.params.threads > 1) && !self.as_decided(trial, until) {
-                continue;
-            }
-            if let Ok(series) = self.contest(trial.workload, &pair, &PATIENT) {
-                trial.add(series);
-            }
-        }
-        for trial in &mut trials {
-            trial.duel = trial.challenger().map(|best| (best, Duel::default()));
-        }
-        for _ in 0..DUELS {
-            for trial in trials.iter_mut().filter(|t| t.duel.is_some()) {
-                if !go_on() {
-                    break;
-                }
-                self.duel(trial, until);
-            }
+        if leave.to(workloads.len()) {
+            self.look_again(&mut trials, until, &mut leave);
         }
         for trial in &trials {
             match self.verdict(trial) {
@@ -279,6 +196,68 @@ impl Runtime {
         }
         report.summarise();
         Ok(report)
+    }
+
+    /// Where the machine was disturbed, and where the chosen one seems to have lost.
+    fn look_again(&self, trials: &mut [Trial<'_>], until: Instant, leave: &mut Leave<'_>) {
+        for _ in 0..AGAIN {
+            for trial in trials.iter_mut().filter(|t| !t.is_settled()) {
+                if !leave.is_given() {
+                    return;
+                }
+                if !self.as_decided(trial, until) {
+                    // The machine is another now, and so may be the decision: both anew.
+                    if let Ok(again) = self.try_one(trial.workload, leave)
+                        && !leave.is_broken()
+                    {
+                        *trial = again;
+                    }
+                    continue;
+                }
+                let variants: Vec<Variant> = trial.series.iter().map(|s| s.variant).collect();
+                if let Ok(series) = self.hold(trial.workload, &trial.decision, &variants, &HOW, leave) {
+                    trial.add(series);
+                }
+            }
+        }
+        for trial in trials.iter_mut().filter(|t| t.is_disturbed()) {
+            if !leave.is_given() {
+                return;
+            }
+            let Some(rivals) = trial.rivals() else { continue };
+            let mut pair = rivals.map(|(v, _)| v).to_vec();
+            pair.dedup();
+            if pair.iter().any(|v| v.params.threads > 1) && !self.as_decided(trial, until) {
+                continue;
+            }
+            if let Ok(series) = self.hold(trial.workload, &trial.decision, &pair, &PATIENT, leave) {
+                trial.add(series);
+            }
+        }
+        for trial in trials.iter_mut() {
+            trial.duel = trial.challenger().map(|best| (best, Duel::default()));
+        }
+        for _ in 0..DUELS {
+            for trial in trials.iter_mut().filter(|t| t.duel.is_some()) {
+                if !leave.is_given() {
+                    return;
+                }
+                self.duel(trial, until, leave);
+            }
+        }
+    }
+
+    /// A contest that can be broken off, no longer than its runs allow.
+    fn hold(
+        &self,
+        w: &Workload,
+        decision: &Decision,
+        variants: &[Variant],
+        how: &Contest,
+        leave: &mut Leave<'_>,
+    ) -> Result<Vec<Series>, Error> {
+        let how = bounded(how, decision.predicted().0);
+        self.contest_while(w, variants, &how, &mut |_| leave.between_runs())
     }
 
     /// Waits until the machine is as it was when this was decided, but not for ever; whether it is.
@@ -301,7 +280,7 @@ impl Runtime {
         }
     }
 
-    fn try_one<'a>(&self, w: &'a Workload) -> Result<Trial<'a>, Error> {
+    fn try_one<'a>(&self, w: &'a Workload, leave: &mut Leave<'_>) -> Result<Trial<'a>, Error> {
         self.inner.look_at_clock();
         // A decision is for how far apart cores lie now, and is judged by what runs take while they do.
         let cpu = self.cpu();
@@ -323,14 +302,24 @@ impl Runtime {
             true => c.estimate.low.0,
             false => c.estimate.mean.0,
         };
-        let bearable = |c: &Candidate| least(c) <= HOPELESS * best || least(c) <= TOO_LONG;
-        all.retain(|c| bearable(c) || c.variant == decision.variant());
+        let quickest = all.iter().map(|c| c.estimate.mean.0).fold(f64::INFINITY, f64::min);
+        let dear = |c: &Candidate| c.estimate.mean.0 > DEAR && c.estimate.mean.0 > CLEARLY * quickest;
+        let bearable = |c: &Candidate| !dear(c) && (least(c) <= HOPELESS * best || least(c) <= TOO_LONG);
+        let mut left_out = Vec::new();
+        all.retain(|c| {
+            let timed = bearable(c) || c.variant == decision.variant();
+            if !timed {
+                left_out.push((c.variant, c.estimate.mean.0));
+            }
+            timed
+        });
         let variants: Vec<Variant> = all.iter().map(|c| c.variant).collect();
-        Ok(Trial { workload: w, decision, handoff, series: self.contest(w, &variants, &HOW)?, duel: None })
+        let series = self.hold(w, &decision, &variants, &HOW, leave)?;
+        Ok(Trial { workload: w, decision, handoff, series, left_out, duel: None })
     }
 
     /// Times the chosen one beside its challenger once more.
-    fn duel(&self, trial: &mut Trial<'_>, until: Instant) {
+    fn duel(&self, trial: &mut Trial<'_>, until: Instant, leave: &mut Leave<'_>) {
         let Some((best, _)) = trial.duel else { return };
         let pair = [trial.decision.variant(), best];
         let parallel = pair.iter().any(|v| v.params.threads > 1);
@@ -338,9 +327,9 @@ impl Runtime {
         if !self.as_decided(trial, until.max(Instant::now() + REST)) && parallel && trial.handoff.is_some() {
             return;
         }
-        let Some((_, duel)) = &mut trial.duel else { return };
-        if let Ok(series) = self.contest(trial.workload, &pair, &DUEL) {
-            duel.join(Duel::of(&series[0], &series[1]));
+        let Ok(series) = self.hold(trial.workload, &trial.decision, &pair, &DUEL, leave) else { return };
+        if let (Some((_, duel)), [a, b]) = (&mut trial.duel, &series[..]) {
+            duel.join(Duel::of(a, b));
         }
     }
 
@@ -369,32 +358,12 @@ impl Runtime {
             confidence: decision.confidence(),
             candidates: series.len(),
             timed,
+            left_out: trial
+                .left_out
+                .iter()
+                .map(|&(v, expected_s)| LeftOut { candidate: name(v), expected_s })
+                .collect(),
             disturbed: trial.is_disturbed(),
         })
-    }
-}
-
-impl RegretReport {
-    fn summarise(&mut self) {
-        let n = self.rows.len();
-        self.workloads = n;
-        if n == 0 {
-            return;
-        }
-        let mut sorted: Vec<f64> = self.rows.iter().map(|r| r.regret).collect();
-        sorted.sort_by(f64::total_cmp);
-        // Nearest rank, so that a percentile is always one of the regrets.
-        let rank = |p: f64| sorted[((p * n as f64).ceil() as usize).clamp(1, n) - 1];
-        let share =
-            |hit: &dyn Fn(&RegretRow) -> bool| self.rows.iter().filter(|r| hit(r)).count() as f64 / n as f64;
-        self.mean_regret = sorted.iter().sum::<f64>() / n as f64;
-        self.p50_regret = rank(0.5);
-        self.p99_regret = rank(0.99);
-        self.worst_regret = sorted[n - 1];
-        self.top1_rate = share(&|r| r.chosen == r.best || r.regret <= 0.02);
-        self.mape =
-            self.rows.iter().map(|r| (r.predicted_s / r.chosen_s - 1.0).abs()).sum::<f64>() / n as f64;
-        self.mean_confidence = self.rows.iter().map(|r| r.confidence).sum::<f64>() / n as f64;
-        self.coverage90 = share(&|r| (r.low_s..=r.high_s).contains(&r.chosen_s));
     }
 }

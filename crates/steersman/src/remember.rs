@@ -266,10 +266,10 @@ pub fn add_accelerator(batch: &mut Batch, engine: &Engine, device: DeviceId, fin
 }
 
 /// A wisdom store that is never missing.
-pub fn open(path: Option<&Path>, frozen: bool) -> (Wisdom, Vec<Notice>) {
+pub fn open(path: Option<&Path>, frozen: bool, log_capacity: usize) -> (Wisdom, Vec<Notice>) {
     let opened = match path {
         Some(p) if frozen => Wisdom::open_read_only(p),
         _ => Wisdom::open(path),
     };
-    (opened.wisdom, opened.notices)
+    (opened.wisdom.with_log_capacity(log_capacity), opened.notices)
 }

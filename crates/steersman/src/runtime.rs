@@ -12,6 +12,7 @@ use crate::background::Background;
 use crate::error::Error;
 use crate::plan::Planner;
 use crate::remember;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -21,7 +22,7 @@ use steersman_core::log::DecisionLog;
 use steersman_core::measure::{Contest, Series, contest};
 use steersman_core::policy::Threshold;
 use steersman_core::track::Tracker;
-use steersman_core::wisdom::{Notice, QuarantineRow, Wisdom};
+use steersman_core::wisdom::{Kept, Notice, QuarantineRow, Wisdom};
 use steersman_core::{DeviceId, Engine, Seconds, Settings, Variant, Workload, glob};
 use steersman_cpu::Cpu;
 
@@ -102,12 +103,15 @@ impl Runtime {
             // Names are unique by construction; a clash would only lose the second of two equals.
             let _ = engine.register(kernel);
         }
-        let (wisdom, mut notices) = remember::open(knobs.wisdom_path().as_deref(), knobs.frozen);
+        let (wisdom, mut notices) =
+            remember::open(knobs.wisdom_path().as_deref(), knobs.frozen, knobs.log_capacity);
         let mut snapshot = wisdom.load(fingerprint);
         let restored = remember::restore(&engine, cpu_id, fingerprint, &mut snapshot);
         notices.extend(restored.notice(&wisdom, &engine, cpu_id));
-        let calibrated = restored.calibrated;
+        let mut calibrated = restored.calibrated;
         if let Some(known) = engine.devices().get(cpu_id.0 as usize) {
+            // A process with fewer cores may have learned what it could.
+            calibrated &= known.machine.covers(cpu.team.max());
             cpu.calm.expect(known.machine.rest);
             engine.set_tick(cpu_id, cpu.tick(Duration::ZERO));
         }
@@ -250,8 +254,8 @@ impl Runtime {
         self.inner.fingerprint
     }
 
-    /// Writes what was learned.
-    pub fn save(&self) -> Result<(), Error> {
+    /// Writes what was learned, and says where it is then: if the file cannot be written, in memory until a later call.
+    pub fn save(&self) -> Result<Kept, Error> {
         self.inner.save()
     }
 
@@ -277,16 +281,27 @@ impl Runtime {
     /// Times variants of a workload in turns, on operands of this runtime's own. What a variant needs moved is part
     /// of its time.
     pub fn contest(&self, w: &Workload, variants: &[Variant], how: &Contest) -> Result<Vec<Series>, Error> {
+        self.contest_while(w, variants, how, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The same, until it is broken off between two runs.
+    pub(crate) fn contest_while(
+        &self,
+        w: &Workload,
+        variants: &[Variant],
+        how: &Contest,
+        running: &mut dyn FnMut(Variant) -> ControlFlow<()>,
+    ) -> Result<Vec<Series>, Error> {
         let mut rig = rig(&self.inner.carrier, &self.inner.engine, w)
             .map_err(|why| Error::Memory { workload: w.to_string(), why })?;
-        Ok(contest(&mut *rig, variants, how, &mut |_| {}))
+        Ok(contest(&mut *rig, variants, how, running))
     }
 }
 
 impl Inner {
-    pub(crate) fn save(&self) -> Result<(), Error> {
+    pub(crate) fn save(&self) -> Result<Kept, Error> {
         if self.knobs.frozen {
-            return Ok(());
+            return Ok(self.keeper.wisdom.kept());
         }
         #[cfg(feature = "webgpu")]
         self.save_pipelines();

@@ -4,12 +4,12 @@ use crate::company::Watch;
 use crate::exit::{Failure, Outcome};
 use crate::progress::Bar;
 use crate::screen::{Screen, note};
-use crate::{interrupt, open};
+use crate::{interrupt, keep, open};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use steersman::{Calibrate, CalibrationReport, Runtime};
 use steersman_core::Seconds;
-use steersman_core::wisdom::Mode;
+use steersman_core::units::count;
 
 pub fn run(screen: &Screen, quick: bool, refresh: bool, budget: Option<Duration>) -> Outcome {
     let runtime = open::runtime()?;
@@ -19,12 +19,38 @@ pub fn run(screen: &Screen, quick: bool, refresh: bool, budget: Option<Duration>
         ));
     }
     let report = calibrate(&runtime, &Calibrate { quick, refresh, budget })?;
+    let kept = keep::kept(&runtime, "what was learned is");
     if screen.json {
-        screen.data(&report)?;
+        let mut data = serde_json::to_value(&report).map_err(Failure::failed)?;
+        data["kept"] = kept.is_ok().into();
+        screen.data(&data)?;
     } else {
-        screen.line(&summary(&runtime, &report))?;
+        screen.line(&summary(&runtime, &report, kept.is_ok()))?;
     }
-    if report.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+    kept?;
+    match &report {
+        r if r.interrupted => Err(Failure::Interrupted),
+        r if r.samples == 0 => Err(Failure::failed(nothing(&runtime, r))),
+        _ => Ok(()),
+    }
+}
+
+/// Why nothing was measured.
+fn nothing(runtime: &Runtime, r: &CalibrationReport) -> String {
+    let off = |name: &str| !runtime.knobs().allows(name);
+    let why = match r.skipped.first() {
+        _ if runtime.engine().registry().iter().all(|(_, k)| off(k.name())) => {
+            let patterns = runtime.knobs().disable.join(",");
+            format!("disable={patterns} leaves no kernel to measure")
+        }
+        Some((workload, why)) => format!("every workload was passed over, such as '{workload}': {why}"),
+        None => {
+            "finding out what the machine can do took all the time; that is known now, so calibrate again, \
+                 or with a larger --budget"
+                .to_string()
+        }
+    };
+    format!("nothing was measured: {why}")
 }
 
 /// From this share of the time on, a disturbed calibration is worth a word.
@@ -56,20 +82,21 @@ pub fn calibrate(runtime: &Runtime, how: &Calibrate) -> Result<CalibrationReport
     Ok(report)
 }
 
-fn summary(runtime: &Runtime, r: &CalibrationReport) -> String {
+fn summary(runtime: &Runtime, r: &CalibrationReport, kept: bool) -> String {
     let how = if r.interrupted { "interrupted after" } else { "calibrated in" };
-    let kept = match (runtime.wisdom().mode(), runtime.wisdom().path()) {
-        (Mode::Disk, Some(path)) => format!("kept in {}", path.display()),
-        _ => "kept in memory only, until this command ends".to_string(),
+    let kept = match runtime.wisdom().path() {
+        _ if !kept => "not kept".to_string(),
+        Some(path) => format!("kept in {}", path.display()),
+        None => "kept in memory only, until this command ends".to_string(),
     };
     let skipped = match r.skipped.len() {
         0 => String::new(),
-        n => format!(", {n} workloads passed over"),
+        n => format!(", {} passed over", count(n, "workload")),
     };
     format!(
-        "{how} {}: {} samples of {} workloads{skipped}, {kept}",
+        "{how} {}: {} of {}{skipped}, {kept}",
         Seconds(r.seconds),
-        r.samples,
-        r.workloads
+        count(r.samples, "sample"),
+        count(r.workloads, "workload")
     )
 }

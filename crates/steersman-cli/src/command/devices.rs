@@ -14,7 +14,7 @@ use steersman::webgpu::{Found, adapters};
 use steersman_core::cost::{Level, Machine};
 use steersman_core::place::Lane;
 use steersman_core::sense::{Senses, State};
-use steersman_core::units::si;
+use steersman_core::units::{count, si};
 use steersman_core::{Bytes, Device, DeviceId, Place, Seconds};
 
 pub fn run(screen: &Screen) -> Outcome {
@@ -79,11 +79,14 @@ fn state(screen: &Screen, s: &State) -> String {
 
 /// One line for a heading: part, threads, instruction sets, memory. Of other devices than a CPU the part alone: the
 /// rest is a long list.
-pub fn heading(d: &Device) -> String {
+pub fn heading(runtime: &Runtime, d: &Device) -> String {
     let memory = d.identity.memory.map_or("unknown memory".into(), |m| Bytes(m).to_string());
     let i = &d.identity;
     match d.place {
-        Place::Host => format!("{}, {} threads, {}, {memory}", i.part, i.parallelism, i.isa.join(" ")),
+        Place::Host => {
+            let threads = count(runtime.cpu().team.max(), "thread");
+            format!("{}, {threads}, {}, {memory}", i.part, i.isa.join(" "))
+        }
         Place::Device(_) => i.part.clone(),
     }
 }
@@ -96,9 +99,10 @@ fn kernels(runtime: &Runtime, device: usize) -> Vec<String> {
 fn as_json(runtime: &Runtime, index: usize, d: &Device) -> serde_json::Value {
     let i = &d.identity;
     let host = (i.family == "cpu").then(|| runtime.cpu().host.as_ref());
+    let threads = host.map(|_| runtime.cpu().team.max());
     json!({
         "family": i.family, "part": i.part, "driver": i.driver, "memory_bytes": i.memory,
-        "parallelism": i.parallelism, "isa": i.isa,
+        "parallelism": i.parallelism, "threads": threads, "isa": i.isa,
         "fingerprint": format!("{:016x}", i.fingerprint()),
         "place": runtime.engine().places().name(d.place),
         "lost": runtime.engine().guard().lost(DeviceId(index as u16)),
@@ -133,7 +137,7 @@ fn lane(l: &Lane) -> String {
 
 fn as_text(screen: &Screen, runtime: &Runtime, index: usize, d: &Device) -> String {
     let i = &d.identity;
-    let mut out = format!("{}\n", screen.paint.ink(&heading(d), Ink::Bold));
+    let mut out = format!("{}\n", screen.paint.ink(&heading(runtime, d), Ink::Bold));
     let mut facts = Table::new(&[Left(""), Left("")]);
     facts.row(["  family", &i.family]);
     facts.row(["  place", &runtime.engine().places().name(d.place)]);

@@ -12,7 +12,7 @@ use serde_json::json;
 use steersman::Runtime;
 use steersman_core::candidate::{Move, Moved};
 use steersman_core::cost::{Estimate, Source};
-use steersman_core::units::si;
+use steersman_core::units::{count, si};
 use steersman_core::{Bytes, Candidate, Crossover, Explanation, NumericClass, Seconds, Workload};
 
 pub fn run(screen: &Screen, words: &[String], numerics: Option<NumericClass>) -> Outcome {
@@ -128,7 +128,7 @@ fn as_text(screen: &Screen, runtime: &Runtime, w: &Workload, e: &Explanation) ->
     }
     let d = &e.decision;
     out += &format!("\nchosen with {:.0}% confidence", d.confidence() * 100.0);
-    out += &format!(" ({} by the {} policy)", d.reason(), e.policy);
+    out += &format!(" ({} by the {} policy)", open::words(d.reason()), e.policy);
     if e.once.variant() != d.variant() {
         let other = open::name(runtime, e.once.variant());
         out += &format!("; a single call now would take {other} rather than wait for the compiler");
@@ -191,8 +191,11 @@ fn evidence(c: &Candidate) -> String {
     let text = match e.source {
         Source::Prior => "none: from the machine's rates".to_string(),
         Source::Pool => "other ops of this kernel".to_string(),
-        Source::Model => format!("{} samples near", e.samples),
-        Source::History => format!("{} runs of exactly this, {} samples near", e.exact, e.samples),
+        Source::Model => format!("{} near", count(e.samples as usize, "sample")),
+        Source::History => {
+            let (runs, near) = (count(e.exact as usize, "run"), count(e.samples as usize, "sample"));
+            format!("{runs} of exactly this, {near} near")
+        }
     };
     let text = if e.extrapolated { text + ", extrapolated" } else { text };
     let text = match c.estimate.setup {
@@ -201,7 +204,7 @@ fn evidence(c: &Candidate) -> String {
     };
     match e.transfers {
         Some(0) => text + "; the link is supposed",
-        Some(n) => text + &format!("; {n} transfers"),
+        Some(n) => text + &format!("; {}", count(n as usize, "transfer")),
         None => text,
     }
 }

@@ -1,7 +1,7 @@
 //! `steer log`: the last decisions of all processes.
 
 use crate::exit::{Failure, Outcome};
-use crate::open;
+use crate::open::{self, words};
 use crate::screen::Screen;
 use crate::table::{
     Column::{Left, Right},
@@ -23,6 +23,9 @@ pub fn run(screen: &Screen, csv: bool, trace: bool, limit: usize) -> Outcome {
     }
     if trace {
         return screen.line(&to_chrome_trace(&entries));
+    }
+    if limit == 0 {
+        return screen.line("No decisions are shown, as --limit 0 says.");
     }
     if entries.is_empty() {
         return screen.line("No decisions are logged yet; `steer run \"add f32 1000 1000\"` makes one.");
@@ -51,7 +54,7 @@ fn cells(e: &Entry) -> [String; 9] {
         e.workload.clone(),
         e.kernel.clone(),
         e.params.to_string(),
-        e.reason.to_string(),
+        words(e.reason),
         time(e.predicted_s),
         e.measured_s.map_or("not timed".into(), time),
         format!("{:.0}%", e.confidence * 100.0),

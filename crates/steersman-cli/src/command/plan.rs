@@ -7,6 +7,7 @@ mod program;
 use crate::args::PlanArgs;
 use crate::exit::{Failure, Outcome};
 use crate::open;
+use crate::replace::replace;
 use crate::screen::{Screen, note};
 use program::Program;
 use steersman::{Array, Plan, Runtime};
@@ -21,7 +22,7 @@ pub fn run(screen: &Screen, args: &PlanArgs, numerics: Option<NumericClass>) -> 
     let plan = measured(&program, &runtime, args.runs).map_err(|e| e.prefixed(&args.file))?;
     for (path, picture) in [(&args.dot, Plan::to_dot as fn(&Plan) -> String), (&args.svg, Plan::to_svg)] {
         if let Some(path) = path {
-            std::fs::write(path, picture(&plan))
+            replace(path, picture(&plan).as_bytes())
                 .map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))?;
             note("note", &format!("the picture is in {}", path.display()));
         }

@@ -14,6 +14,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use steersman::{RegretReport, Runtime};
+use steersman_core::units::count;
 use steersman_core::workload::parse_file;
 use steersman_core::{NumericClass, Seconds, Workload};
 
@@ -74,6 +75,9 @@ fn parse(
 }
 
 fn show(screen: &Screen, report: &RegretReport) -> Outcome {
+    if report.rows.is_empty() {
+        return screen.line("nothing was judged, so that there is no regret to show");
+    }
     let mut table = Table::new(&[
         Left("workload"),
         Left("chose"),
@@ -101,26 +105,39 @@ fn show(screen: &Screen, report: &RegretReport) -> Outcome {
     }
     screen.print(&table.show(&screen.paint))?;
     screen.line(&format!(
-        "\n{} workloads: regret mean {}, median {}, p99 {}, worst {}; best choice or within 2% of it in {:.0}%",
-        report.workloads,
-        percent(report.mean_regret),
-        percent(report.p50_regret),
-        percent(report.p99_regret),
-        percent(report.worst_regret),
-        report.top1_rate * 100.0,
+        "\n{}: regret mean {}, median {}, p99 {}, worst {}; best choice or within 2% of it in {}",
+        count(report.workloads, "workload"),
+        share(report.mean_regret, 1),
+        share(report.p50_regret, 1),
+        share(report.p99_regret, 1),
+        share(report.worst_regret, 1),
+        share(report.top1_rate, 0),
     ))?;
     screen.line(&format!(
-        "predictions: off by {} on average, {:.0}% of times inside their 90% interval; confidence {:.0}% on average",
-        percent(report.mape),
-        report.coverage90 * 100.0,
-        report.mean_confidence * 100.0,
+        "predictions: off by {} on average, {} of times inside their 90% interval; confidence {} on average",
+        share(report.mape, 1),
+        share(report.coverage90, 0),
+        share(report.mean_confidence, 0),
     ))?;
+    let left_out: Vec<usize> = report.rows.iter().map(|r| r.left_out.len()).filter(|n| *n > 0).collect();
+    if !left_out.is_empty() {
+        screen.line(&format!(
+            "not timed: {} of {}, each expected to take many times longer than the best",
+            count(left_out.iter().sum(), "candidate"),
+            count(left_out.len(), "workload"),
+        ))?;
+    }
     match report.rows.iter().filter(|r| r.disturbed).count() {
         0 => Ok(()),
         n => screen.line(&format!(
             "{n} of them could only be timed while the machine was disturbed: repeat when it is quiet"
         )),
     }
+}
+
+/// `3.1%` with one decimal; of nothing there is no share.
+fn share(share: Option<f64>, decimals: usize) -> String {
+    share.map_or("unknown".to_string(), |s| format!("{:.decimals$}%", s * 100.0))
 }
 
 /// `3.1%`.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use steersman::Runtime;
 use steersman_core::log::Entry;
 use steersman_core::measure::{Contest, Series};
-use steersman_core::units::si;
+use steersman_core::units::{count, si};
 use steersman_core::{
     Candidate, Decision, EngineError, NumericClass, ReasonCode, Seconds, Variant, Workload,
 };
@@ -201,12 +201,12 @@ fn as_text(runtime: &Runtime, w: &Workload, d: &Decision, s: &Series, median: f6
     let (low, high) = d.interval();
     let best = s.best().map_or("unknown".into(), |b| Seconds(b).to_string());
     let mut out = format!(
-        "{}\n  {} took {} (median of {} samples of {} runs; best {best})\n  predicted {} ({low} to {high})\n",
+        "{}\n  {} took {} (median of {} of {}; best {best})\n  predicted {} ({low} to {high})\n",
         open::text_of(runtime, w),
         open::name(runtime, d.variant()),
         Seconds(median),
-        s.samples.len(),
-        s.batch,
+        count(s.samples.len(), "sample"),
+        count(s.batch as usize, "run"),
         d.predicted(),
     );
     let flops =

@@ -15,11 +15,12 @@ use crate::table::{
     Column::{Left, Right},
     Table,
 };
-use crate::{interrupt, open};
+use crate::{interrupt, keep, open};
 use serde_json::json;
 use std::time::Instant;
 use steersman::{Calibrate, Runtime};
 use steersman_core::Seconds;
+use steersman_core::units::count;
 use stops::Stop;
 
 pub fn run(screen: &Screen) -> Outcome {
@@ -28,7 +29,7 @@ pub fn run(screen: &Screen) -> Outcome {
     let ready = started.elapsed().as_secs_f64();
     if !screen.json {
         for d in runtime.engine().devices() {
-            screen.line(&screen.paint.ink(&heading(&d), Ink::Bold))?;
+            screen.line(&screen.paint.ink(&heading(&runtime, &d), Ink::Bold))?;
         }
     }
     let learned = learn(&runtime, ready)?;
@@ -45,6 +46,7 @@ pub fn run(screen: &Screen) -> Outcome {
     bar.clear();
     watch.end();
     if interrupt::asked() {
+        keep::kept(&runtime, "interrupted; what was learned is")?;
         note("note", "interrupted; what was learned is kept");
         return Err(Failure::Interrupted);
     }
@@ -69,7 +71,10 @@ pub fn run(screen: &Screen) -> Outcome {
 fn learn(runtime: &Runtime, ready: f64) -> Result<String, Failure> {
     if runtime.calibrated() || runtime.knobs().frozen {
         let path = runtime.wisdom().path().map_or("memory".to_string(), |p| p.display().to_string());
-        return Ok(format!("known from {path}, ready in {}", Seconds(ready)));
+        return Ok(match runtime.calibrated() {
+            true => format!("known from {path}, ready in {}", Seconds(ready)),
+            false => "frozen, and not calibrated: estimates are guesses".to_string(),
+        });
     }
     note("note", "first time on this machine: calibrating for a few seconds (Ctrl-C keeps what is learned)");
     let report = calibrate(runtime, &Calibrate::default())?;
@@ -77,15 +82,16 @@ fn learn(runtime: &Runtime, ready: f64) -> Result<String, Failure> {
         return Err(Failure::Interrupted);
     }
     Ok(format!(
-        "calibrated in {}: {} samples of {} workloads",
+        "calibrated in {}: {} of {}",
         Seconds(report.seconds),
-        report.samples,
-        report.workloads
+        count(report.samples, "sample"),
+        count(report.workloads, "workload")
     ))
 }
 
-fn mean_regret(stops: &[Stop]) -> f64 {
-    stops.iter().map(|s| s.regret).sum::<f64>() / stops.len().max(1) as f64
+/// Of no stops there is none.
+fn mean_regret(stops: &[Stop]) -> Option<f64> {
+    (!stops.is_empty()).then(|| stops.iter().map(|s| s.regret).sum::<f64>() / stops.len() as f64)
 }
 
 fn show(screen: &Screen, stops: &[Stop]) -> Outcome {
@@ -114,10 +120,13 @@ fn show(screen: &Screen, stops: &[Stop]) -> Outcome {
             ],
         );
     }
+    let Some(mean) = mean_regret(stops) else {
+        return screen.line("nothing was judged, so that there is no regret to show");
+    };
     screen.print(&table.show(&screen.paint))?;
     let worst = stops.iter().map(|s| s.worst_s / s.best_s).fold(1.0, f64::max);
     screen.line(&format!(
         "\nregret {} on average; a kernel that is best elsewhere would have been up to {worst:.1}× slower",
-        percent(mean_regret(stops))
+        percent(mean)
     ))
 }

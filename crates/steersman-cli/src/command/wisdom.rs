@@ -2,29 +2,40 @@
 
 use crate::args::WisdomCommand;
 use crate::exit::{Failure, Outcome};
-use crate::open;
+use crate::replace::replace;
 use crate::screen::{Screen, note};
 use crate::table::{
     Column::{Left, Right},
     Table,
 };
+use crate::{keep, open};
 use serde_json::json;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::Path;
 use steersman::Runtime;
-use steersman_core::wisdom::{ImportReport, Mode, Scope, WisdomError};
+use steersman_core::units::count;
+use steersman_core::wisdom::{ImportReport, Mode, NoticeKind, Scope, WisdomError};
 
 pub fn run(screen: &Screen, what: &WisdomCommand) -> Outcome {
     let runtime = open::runtime()?;
+    let changes = match what {
+        WisdomCommand::Show | WisdomCommand::Export { .. } => false,
+        WisdomCommand::Import { dry_run, .. } => !dry_run,
+        WisdomCommand::Merge { .. } | WisdomCommand::Lift { .. } | WisdomCommand::Reset { .. } => true,
+    };
+    if changes && runtime.knobs().frozen {
+        return Err(Failure::failed(
+            "the knob frozen forbids changing what was learned; unset STEERSMAN_FROZEN (`steer knobs` says who set it)",
+        ));
+    }
     match what {
         WisdomCommand::Show => show(screen, &runtime),
         WisdomCommand::Export { file } => export(screen, &runtime, file.as_deref()),
         WisdomCommand::Import { file, dry_run } => {
-            let text = std::fs::read_to_string(file)
-                .map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
-            report(screen, runtime.wisdom().import(&text, *dry_run))
+            let text = open::text(file)?;
+            report(screen, &runtime, runtime.wisdom().import(&text, *dry_run))
         }
-        WisdomCommand::Merge { file } => report(screen, runtime.wisdom().merge(file)),
+        WisdomCommand::Merge { file } => report(screen, &runtime, runtime.wisdom().merge(file)),
         WisdomCommand::Lift { kernel } => lift(screen, &runtime, kernel.as_deref()),
         WisdomCommand::Reset { yes } => reset(screen, &runtime, *yes),
     }
@@ -77,10 +88,11 @@ fn show(screen: &Screen, runtime: &Runtime) -> Outcome {
     for (identity, fingerprint, known) in &devices {
         let samples: u64 = known.cells.iter().map(|c| c.samples).sum();
         screen.line(&format!(
-            "\n{} ({fingerprint:016x}): {} cells from {samples} samples, {} exact workloads",
+            "\n{} ({fingerprint:016x}): {} from {}, {}",
             identity.part,
-            known.cells.len(),
-            known.history.len(),
+            count(known.cells.len(), "cell"),
+            count(samples as usize, "sample"),
+            count(known.history.len(), "exact workload"),
         ))?;
         for q in &known.quarantine {
             screen.line(&format!("  in quarantine: {} for {} {}: {}", q.kernel, q.op, q.dtype, q.reason))?;
@@ -107,9 +119,16 @@ fn show(screen: &Screen, runtime: &Runtime) -> Outcome {
 }
 
 fn export(screen: &Screen, runtime: &Runtime, file: Option<&Path>) -> Outcome {
-    let text = runtime.wisdom().export().map_err(Failure::failed)?;
-    let Some(file) = file else { return screen.line(&text) };
-    std::fs::write(file, &text)
+    let wisdom = runtime.wisdom();
+    let text = wisdom.export().map_err(Failure::failed)?;
+    // What is left then is nothing, and would replace an export that holds something.
+    let damaged = || runtime.notices().into_iter().find(|n| n.kind == NoticeKind::Corrupt);
+    if let Some(why) = wisdom.trouble().or_else(damaged) {
+        let (from, cause) = (why.path.display(), why.cause());
+        return Err(Failure::failed(format!("nothing was exported: {from} cannot be read: {cause}")));
+    }
+    let Some(file) = file.filter(|f| *f != Path::new("-")) else { return screen.line(&text) };
+    replace(file, text.as_bytes())
         .map_err(|e| Failure::failed(format!("cannot write {}: {e}", file.display())))?;
     if screen.json {
         return screen.data(&json!({ "file": file, "bytes": text.len() }));
@@ -117,11 +136,14 @@ fn export(screen: &Screen, runtime: &Runtime, file: Option<&Path>) -> Outcome {
     screen.line(&format!("exported to {}", file.display()))
 }
 
-fn report(screen: &Screen, result: Result<ImportReport, WisdomError>) -> Outcome {
+fn report(screen: &Screen, runtime: &Runtime, result: Result<ImportReport, WisdomError>) -> Outcome {
     let report = result.map_err(|e| match e {
         WisdomError::NotAnExport(_) | WisdomError::Other { .. } => Failure::input(e),
         _ => Failure::failed(e),
     })?;
+    if !report.dry_run {
+        keep::kept(runtime, "what was taken in is")?;
+    }
     if screen.json {
         return screen.data(&report);
     }
@@ -164,11 +186,26 @@ fn reset(screen: &Screen, runtime: &Runtime, yes: bool) -> Outcome {
         return Err(Failure::failed("nothing was forgotten"));
     }
     runtime.wisdom().reset(Scope::All).map_err(Failure::failed)?;
+    let compiled = runtime.wisdom().path().and_then(Path::parent).filter(|folder| holds_pipelines(folder));
+    if let Some(folder) = compiled {
+        let files = folder.join("pipelines-*.bin");
+        note(
+            "note",
+            &format!("what drivers compiled stays; remove {} to have it compiled anew", files.display()),
+        );
+    }
     if screen.json {
         screen.data(&json!({ "reset": path }))
     } else {
         screen.line(&format!("forgot all in {path}"))
     }
+}
+
+/// Whether programs compiled for devices are kept there: they are no wisdom, and drivers check them.
+fn holds_pipelines(folder: &Path) -> bool {
+    let ours = |name: &str| name.starts_with("pipelines-") && name.ends_with(".bin");
+    std::fs::read_dir(folder)
+        .is_ok_and(|files| files.flatten().any(|f| f.file_name().to_str().is_some_and(ours)))
 }
 
 fn agreed(path: &str) -> Result<bool, Failure> {

@@ -81,6 +81,7 @@ fn a_forced_kernel_runs_and_is_logged() {
     let trace: Value = serde_json::from_str(&home.steer(&["log", "--trace"]).out).expect("a trace is JSON");
     has(&trace, &["traceEvents"]);
     assert!(home.steer(&["log", "--limit", "1"]).out.contains("add f32 1000 1000"));
+    assert!(home.steer(&["log", "--limit", "0"]).out.contains("--limit 0"));
 }
 
 #[test]
@@ -124,6 +125,59 @@ fn regret_has_the_promised_keys_and_judges_every_line() {
         );
         has(row, &["candidates"]);
     }
+}
+
+#[test]
+fn where_nothing_was_judged_there_are_keys_but_no_numbers() {
+    let home = Home::new();
+    let file = home.write("w.txt", "add f32 1000 1000\n");
+    let off = [("STEERSMAN_DISABLE", "*")];
+    let ended = home.steer_with(&["regret", text(&file), "--json"], &off);
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    let report: Value = serde_json::from_str(&ended.out).expect("a report");
+    for key in ["mean_regret", "p50_regret", "p99_regret", "worst_regret", "top1_rate", "mape", "coverage90"]
+    {
+        assert_eq!(report.get(key), Some(&Value::Null), "{key}");
+    }
+    let plain = home.steer_with(&["regret", text(&file)], &off);
+    assert_eq!(plain.out, "nothing was judged, so that there is no regret to show\n");
+}
+
+#[test]
+fn the_log_holds_as_many_decisions_as_the_knob_says() {
+    let home = Home::new();
+    for n in ["10", "20", "30", "40"] {
+        let w = format!("add f32 {n} {n}");
+        let ended = home.steer_with(&["run", &w, "--repeat", "1"], &[("STEERSMAN_LOG_CAPACITY", "2")]);
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+    }
+    assert_eq!(home.json(&["log"]).as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn there_are_no_more_threads_than_cores_and_fewer_keep_what_was_learned() {
+    let home = Home::new();
+    let cores = std::thread::available_parallelism().expect("a number").get() as u64;
+    let with = |threads: &str| {
+        let ended = home.steer_with(&["devices", "--json"], &[("STEERSMAN_THREADS_MAX", threads)]);
+        let all: Value = serde_json::from_str(&ended.out).expect("devices are JSON");
+        all["devices"][0].clone()
+    };
+    let (one, many) = (with("1"), with("1000"));
+    assert_eq!((&one["threads"], &many["threads"]), (&1.into(), &cores.into()));
+    assert_eq!(one["fingerprint"], many["fingerprint"]);
+}
+
+#[test]
+fn what_is_set_and_cannot_be_had_is_said() {
+    let home = Home::new();
+    for (name, value) in [("STEERSMAN_BLAS_PATH", "/nonexist.so"), ("STEERSMAN_DISABLE", "cpu/nothere")] {
+        let ended = home.steer_with(&["explain", "add f32 10 10"], &[(name, value)]);
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        assert!(ended.err.contains(value), "{name}: {:?}", ended.err);
+    }
+    let fine = home.steer_with(&["explain", "add f32 10 10"], &[("STEERSMAN_DISABLE", "cpu/gemm")]);
+    assert!(!fine.err.contains("disable"), "{}", fine.err);
 }
 
 #[test]

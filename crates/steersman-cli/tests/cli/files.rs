@@ -102,6 +102,57 @@ fn files_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn an_operand_that_broadcasting_makes_empty_comes_as_it_is() {
+    let home = Home::new();
+    let one = home.write("one.npy", npy("(1,)", false, &[1.0]));
+    let column = home.write("column.npy", npy("(5, 1)", false, &[1.0; 5]));
+    let (e, flat, wide) = ("(0,)", "(0, 5)", "(5, 0)");
+    for (w, empty, other, shape) in [
+        ("sub f32 0 1", e, &one, e),
+        ("sub f32 0x5 1", flat, &one, flat),
+        ("sub f32 5x0 5x1", wide, &column, wide),
+    ] {
+        let a = home.write("e.npy", npy(empty, false, &[]));
+        let c = home.path("c.npy");
+        let ended = home.steer(&["run", w, "--input", text(&a), text(other), "--output", text(&c)]);
+        assert_eq!(ended.code, Some(0), "{w}: {}", ended.err);
+        assert_eq!(numbers(&c, shape), [0.0f32; 0], "{w}");
+    }
+}
+
+#[test]
+fn shapes_are_those_that_numpy_has() {
+    let home = Home::new();
+    let scalar = home.write("s.npy", npy("()", false, &[3.0]));
+    let v = home.write("v.npy", npy("(2,)", false, &[1.0, 2.0]));
+    let m = home.write("m.npy", npy("(2, 2)", false, &[1.0, 2.0, 3.0, 4.0]));
+    let (s, v, m) = (text(&scalar), text(&v), text(&m));
+    for (w, inputs, shape, values) in [
+        ("add f32 2 1", vec![v, s], "(2,)", vec![4.0, 5.0]),
+        ("matmul f32 2 2", vec![v, v], "()", vec![5.0]),
+        ("matmul f32 2x2 2", vec![m, v], "(2,)", vec![5.0, 11.0]),
+        ("matmul f32 2 2x2", vec![v, m], "(2,)", vec![7.0, 10.0]),
+        ("matmul f32 2x2 2x2", vec![m, m], "(2, 2)", vec![7.0, 10.0, 15.0, 22.0]),
+        ("sum f32 2", vec![v], "()", vec![3.0]),
+    ] {
+        let c = home.path("c.npy");
+        let all = [vec!["run", w, "--input"], inputs, vec!["--output", text(&c)]].concat();
+        let ended = home.steer(&all);
+        assert_eq!(ended.code, Some(0), "{w}: {}", ended.err);
+        assert_eq!(numbers(&c, shape), values, "{w}");
+    }
+}
+
+#[test]
+fn strides_are_those_of_the_files() {
+    let home = Home::new();
+    let m = home.write("m.npy", npy("(2, 2)", false, &[1.0, 2.0, 3.0, 4.0]));
+    let strided = home.steer(&["run", "neg f32 2x2:1,2", "--input", text(&m)]);
+    assert_eq!(strided.code, Some(2), "{}", strided.err);
+    assert!(strided.err.contains("'2x2:1,2' names strides"), "{}", strided.err);
+}
+
+#[test]
 fn a_result_that_cannot_be_written_is_a_failure() {
     let home = Home::new();
     let a = home.write("a.npy", npy("(1,)", false, &[1.0]));

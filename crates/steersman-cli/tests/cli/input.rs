@@ -45,6 +45,30 @@ fn a_malformed_line_of_a_file_is_named() {
 }
 
 #[test]
+fn a_file_that_is_no_text_is_named_with_its_line_and_cannot_draw_on_the_screen() {
+    let home = Home::new();
+    let file = home.write("w.txt", b"add f32 10 10\nadd f32 \xff 10\n");
+    refused(&home.steer(&["regret", text(&file)]), "line 2 is not UTF-8");
+    let file = home.write("w.txt", "add f32 \x1b[2J 10\n");
+    let ended = home.steer(&["regret", text(&file)]);
+    refused(&ended, "\\u{1b}[2J");
+    assert!(!ended.err.contains('\x1b'), "{:?}", ended.err);
+}
+
+#[test]
+fn help_tells_the_whole_text_form() {
+    let home = Home::new();
+    for command in ["explain", "run"] {
+        let help = home.steer(&[command, "--help"]).out;
+        for word in ["stride=", "pad=", "@host", "-> host", ":1,1000", "bf16", "atan2", "conv2d", "numerics="]
+        {
+            assert!(help.contains(word), "{command}: {word} is missing in {help}");
+        }
+        assert!(!help.contains('\\'), "{help}");
+    }
+}
+
+#[test]
 fn what_the_command_line_does_not_take_is_refused() {
     let home = Home::new();
     for (args, word) in [

@@ -5,4 +5,5 @@ mod files;
 mod home;
 mod input;
 mod plan;
+mod trouble;
 mod wisdom;

@@ -34,6 +34,9 @@ pub struct Machine {
     pub levels: Vec<Level>,
     /// Peak operations per second of one core, by instruction set, for f32 (f64 is half).
     pub peak_f32: BTreeMap<String, f64>,
+    /// Threads there were when it was probed: of more nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
     /// Seconds to hand work to another thread and wait for it, hot.
     pub handoff: Option<f64>,
     /// What it is like undisturbed.
@@ -66,6 +69,13 @@ pub struct Machine {
     /// What searches found best, by kernel.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub winners: BTreeMap<String, Kept>,
+}
+
+impl Machine {
+    /// Whether what was probed says something of so many threads.
+    pub fn covers(&self, threads: usize) -> bool {
+        self.threads.is_none_or(|known| known as usize >= threads)
+    }
 }
 
 /// A machine at rest: two things that tell a disturbed spell.

@@ -151,7 +151,9 @@ impl Engine {
                 continue;
             }
             if !all && let Some(why) = kernel.outdone(w) {
-                scope.refused(index, || Refusal::new(why));
+                // What it cannot do at all is the better reason.
+                let legality = || candidate::legality(&**kernel, w);
+                scope.refused(index, || legality().err().unwrap_or_else(|| Refusal::new(why)));
                 continue;
             }
             let device = kernel.device();

@@ -39,18 +39,12 @@ words! {
 }
 
 words! {
-    /// How much is said. Ordered: later says more.
+    /// How much is said of the wisdom file. Ordered: later says more.
     LogLevel {
         /// Nothing.
         Off = "off",
-        /// What failed.
-        Error = "error",
-        /// Fallbacks and quarantines too.
+        /// What went wrong with it.
         Warn = "warn",
-        /// What was calibrated and loaded too.
-        Info = "info",
-        /// Every observed decision.
-        Debug = "debug",
     }
 }
 

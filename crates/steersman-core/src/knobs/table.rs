@@ -47,7 +47,7 @@ impl KnobKind {
             KnobKind::Kernels => "names separated by commas, * standing for anything, or none",
             KnobKind::Numerics => "exact, reassociated or relaxed",
             KnobKind::Policy => "adaptive or threshold",
-            KnobKind::Level => "off, error, warn, info or debug",
+            KnobKind::Level => "off or warn",
         }
     }
 }
@@ -122,7 +122,7 @@ pub static TABLE: &[KnobInfo] = &[
     knob!(log_capacity, "log.capacity", "STEERSMAN_LOG_CAPACITY", Count, "4096",
         "decisions kept in the log"),
     knob!(log_level, "log.level", "STEERSMAN_LOG_LEVEL", Level, "warn",
-        "off: nothing is said about the wisdom file"),
+        "warn: what goes wrong with the wisdom file is said; off: nothing"),
     knob!(blas_path, "blas.path", "STEERSMAN_BLAS_PATH", Path, "none",
         "BLAS library to load; none: looked for in the usual places"),
     knob!(webgpu_enabled, "webgpu.enabled", "STEERSMAN_WEBGPU_ENABLED", Bool, "true",

@@ -75,7 +75,14 @@ impl<T: Value> Value for Option<T> {
 
 impl Value for PathBuf {
     fn parse(text: &str) -> Result<PathBuf, ()> {
-        if text.is_empty() { Err(()) } else { Ok(PathBuf::from(text)) }
+        if text.is_empty() {
+            return Err(());
+        }
+        // Shells put the home folder there only where nothing stands before it, and no shell reads a file.
+        Ok(match (text.strip_prefix("~/"), std::env::var_os("HOME")) {
+            (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
+            _ => PathBuf::from(text),
+        })
     }
     fn show(&self) -> String {
         self.display().to_string()
@@ -131,6 +138,10 @@ pub fn parse_bytes(text: &str) -> Option<Bytes> {
     };
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(scale).map(Bytes);
+    }
+    if scale == 1 {
+        // There is no half byte.
+        return None;
     }
     let bytes = number.parse::<f64>().ok()? * scale as f64;
     (bytes < u64::MAX as f64).then_some(Bytes(bytes as u64))

@@ -4,6 +4,7 @@ use super::series::Turn;
 use super::{Rig, Series};
 use crate::cost::Variant;
 use crate::kernel::{KernelError, Ran};
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -45,13 +46,15 @@ impl Default for Contest {
     }
 }
 
-/// Times `variants` on `rig` in turns. `running` is told what runs now, for a watchdog beside.
+/// Times `variants` on `rig` in turns. `running` is told what runs next, for a watchdog beside, before each batch; it may
+/// break the contest off there, which then ends with the samples that were taken.
 pub fn contest(
     rig: &mut dyn Rig,
     variants: &[Variant],
     how: &Contest,
-    running: &mut dyn FnMut(Variant),
+    running: &mut dyn FnMut(Variant) -> ControlFlow<()>,
 ) -> Vec<Series> {
+    let rig = &mut Watched { rig, running };
     let started = Instant::now();
     let mut series: Vec<Series> = variants.iter().map(|&v| Series::new(v)).collect();
     for round in 0..how.rounds.max(how.least) {
@@ -70,10 +73,12 @@ pub fn contest(
             if s.failed.is_some() || hopeless || never_quiet {
                 continue;
             }
-            running(s.variant);
             match catch_unwind(AssertUnwindSafe(|| sample(rig, s, how, best))) {
                 Ok(Ok((seconds, ran))) => s.add(Turn { round, seconds, clean: ran == Ran::Clean }),
-                Ok(Err(why)) => (s.failed, s.excused) = (Some(why.to_string()), !why.is_offence()),
+                Ok(Err(Stop::Broken)) => return series,
+                Ok(Err(Stop::Failed(why))) => {
+                    (s.failed, s.excused) = (Some(why.to_string()), !why.is_offence())
+                }
                 Err(panic) => s.failed = Some(format!("panicked: {}", panic_text(&*panic))),
             }
         }
@@ -109,18 +114,35 @@ const SHORT: f64 = 0.3;
 /// Times that a sample is taken until its cores were whole.
 const TRIES: usize = 4;
 
+/// A rig, and who is told what runs on it.
+struct Watched<'a> {
+    rig: &'a mut dyn Rig,
+    running: &'a mut dyn FnMut(Variant) -> ControlFlow<()>,
+}
+
+/// Why there is no sample.
+enum Stop {
+    /// The variant failed.
+    Failed(KernelError),
+    /// Nobody wants to know any more.
+    Broken,
+}
+
 /// So many runs: seconds, and whether all were undisturbed.
-fn run(rig: &mut dyn Rig, variant: Variant, n: u32) -> Result<(f64, bool), KernelError> {
+fn run(on: &mut Watched<'_>, variant: Variant, n: u32) -> Result<(f64, bool), Stop> {
+    if (on.running)(variant).is_break() {
+        return Err(Stop::Broken);
+    }
     let mut clean = true;
     let started = Instant::now();
     for _ in 0..n {
-        clean &= rig.run(variant)? == Ran::Clean;
+        clean &= on.rig.run(variant).map_err(Stop::Failed)? == Ran::Clean;
     }
     Ok((started.elapsed().as_secs_f64(), clean))
 }
 
 /// Runs until all threads take part, but not for ever.
-fn wake(rig: &mut dyn Rig, variant: Variant) -> Result<(), KernelError> {
+fn wake(rig: &mut Watched<'_>, variant: Variant) -> Result<(), Stop> {
     for _ in 0..WAKE {
         if run(rig, variant, 1)?.1 {
             break;
@@ -131,15 +153,15 @@ fn wake(rig: &mut dyn Rig, variant: Variant) -> Result<(), KernelError> {
 
 /// One sample: a run to warm up, then a timed batch.
 fn sample(
-    rig: &mut dyn Rig,
+    on: &mut Watched<'_>,
     s: &mut Series,
     how: &Contest,
     best: Option<f64>,
-) -> Result<(f64, Ran), KernelError> {
+) -> Result<(f64, Ran), Stop> {
     let (variant, threads) = (s.variant, usize::from(s.variant.params.threads));
     if s.batch == 0 {
         let least = how.batch;
-        let (first, together) = run(rig, variant, 1)?;
+        let (first, together) = run(on, variant, 1)?;
         let mut n = 1u32;
         if together && how.least_long <= 1 && first > LONG && best.is_some_and(|best| first > CLEARLY * best)
         {
@@ -147,25 +169,25 @@ fn sample(
             return Ok((first, Ran::Clean));
         }
         // Anything already far longer than a batch needs no second look to settle the batch size.
-        let mut took = if first > 20.0 * least.as_secs_f64() { first } else { run(rig, variant, 1)?.0 };
+        let mut took = if first > 20.0 * least.as_secs_f64() { first } else { run(on, variant, 1)?.0 };
         while took < least.as_secs_f64() && n < MOST {
             n = (n * 2).max((n as f64 * least.as_secs_f64() / took.max(1e-9)).min(f64::from(MOST)) as u32);
-            took = run(rig, variant, n)?.0;
+            took = run(on, variant, n)?.0;
         }
         (s.batch, s.quickest) = (n, first.min(took / f64::from(n)));
     } else if s.best().is_none_or(|t| t < WARMED) {
         // Caches are left as its own run leaves them, not somebody's who writes past them. Threads that slept since their
         // last turn take a few runs to be there and on cores of their own.
-        wake(rig, variant)?;
+        wake(on, variant)?;
     }
     let mut best = (f64::INFINITY, false);
     for _ in 0..TRIES {
-        let began_whole = rig.whole(threads, how.wait);
+        let began_whole = on.rig.whole(threads, how.wait);
         // Of many threads most have fallen asleep meanwhile, and come one after the other.
         if threads > LOOKED_AT {
-            wake(rig, variant)?;
+            wake(on, variant)?;
         }
-        let (took, together) = run(rig, variant, s.batch)?;
+        let (took, together) = run(on, variant, s.batch)?;
         let each = took / f64::from(s.batch);
         s.quickest = s.quickest.min(each);
         if s.quickest * f64::from(s.batch) < SHORT * how.batch.as_secs_f64() && s.batch < MOST {
@@ -177,7 +199,7 @@ fn sample(
         // put aside meanwhile.
         let long = s.quickest * f64::from(s.batch) > LONG;
         let put_aside = took > LONG && !long;
-        let clean = together && !put_aside && (long || began_whole && rig.whole(threads, Duration::ZERO));
+        let clean = together && !put_aside && (long || began_whole && on.rig.whole(threads, Duration::ZERO));
         if (clean, -each) > (best.1, -best.0) {
             best = (each, clean);
         }
@@ -186,7 +208,7 @@ fn sample(
             break;
         }
     }
-    let near = threads <= 1 || best.0 > UNMOVED || rig.quiet();
+    let near = threads <= 1 || best.0 > UNMOVED || on.rig.quiet();
     Ok((best.0, if best.1 && near { Ran::Clean } else { Ran::Disturbed }))
 }
 
@@ -203,6 +225,10 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 mod tests {
     use super::*;
     use crate::kernel::Params;
+
+    fn go_on(_: Variant) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 
     /// Long enough that a loaded machine does not cut rounds off.
     fn patient() -> Contest {
@@ -232,7 +258,7 @@ mod tests {
     fn failing_and_panicking_variants_are_given_up_and_the_others_go_on() {
         let variants: Vec<Variant> =
             [0, 9, 8, 7, 6].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
-        let series = contest(&mut Spins(0), &variants, &patient(), &mut |_| {});
+        let series = contest(&mut Spins(0), &variants, &patient(), &mut go_on);
         assert_eq!(series[0].samples.len(), 5);
         assert_eq!(series[1].failed.as_deref(), Some("no device"));
         assert_eq!(series[2].failed.as_deref(), Some("panicked: boom"));
@@ -271,7 +297,7 @@ mod tests {
         let how = Contest { rounds: 1, least: 1, ..patient() };
         let tries = |looks: usize| {
             let mut rig = Shared { looks, tries: 0 };
-            let series = contest(&mut rig, &one, &how, &mut |_| {});
+            let series = contest(&mut rig, &one, &how, &mut go_on);
             (rig.tries, series[0].samples.len())
         };
         // A batch that was itself put aside for a millisecond is not taken again: not five times in a row.
@@ -308,7 +334,7 @@ mod tests {
         for (threads, wakes) in [(1, 0), (2, 0), (16, 1)] {
             let one = [Variant { kernel: 0, params: Params::threads(threads) }];
             let mut rig = Counted::default();
-            let series = contest(&mut rig, &one, &patient(), &mut |_| {});
+            let series = contest(&mut rig, &one, &patient(), &mut go_on);
             // There is no look after a sample that happened to be put aside for a millisecond.
             assert!(!rig.between.is_empty());
             let runs = series[0].batch as usize + wakes;
@@ -343,7 +369,7 @@ mod tests {
         let samples = |threads, all_from| {
             let one = [Variant { kernel: 0, params: Params::threads(threads) }];
             let how = Contest { rounds: 1, least: 1, ..patient() };
-            contest(&mut Late { runs: 0, all_from }, &one, &how, &mut |_| {})[0].samples.len()
+            contest(&mut Late { runs: 0, all_from }, &one, &how, &mut go_on)[0].samples.len()
         };
         assert_eq!(samples(16, 5), 1, "they come within a few runs");
         assert_eq!(samples(2, 5), 0, "two are kept awake by the looks: who then is not there is disturbed");
@@ -380,7 +406,7 @@ mod tests {
         for at_sample in [false, true] {
             let undisturbed = || {
                 let mut rig = PutAside { next: !at_sample, at_sample };
-                let s = contest(&mut rig, &one, &how, &mut |_| {}).remove(0);
+                let s = contest(&mut rig, &one, &how, &mut go_on).remove(0);
                 s.samples.len() == 1 && s.samples[0] < 50e-6 && s.batch > 1
             };
             // Other processes may put it aside as well: not ten times in a row.
@@ -407,7 +433,7 @@ mod tests {
         for (least_long, runs) in [(1, 1), (2, 3)] {
             let mut rig = Long([0; 2]);
             let how = Contest { rounds: 3, least: 3, least_long, ..patient() };
-            let series = contest(&mut rig, &both, &how, &mut |_| {});
+            let series = contest(&mut rig, &both, &how, &mut go_on);
             assert_eq!((series[0].samples.len(), series[1].samples.len()), (3, least_long));
             assert_eq!(rig.0[1], runs, "one to warm up, where it is timed at all");
             assert_eq!(rig.0[0], 6, "one before each sample of what a cache may hold");
@@ -415,16 +441,35 @@ mod tests {
     }
 
     #[test]
+    fn a_contest_that_is_broken_off_ends_before_the_next_batch_with_the_samples_it_has() {
+        let both = [0, 1].map(|kernel| Variant { kernel, params: Params::SERIAL });
+        for batches in [0, 1, 2, 3, 7] {
+            let mut rig = Long([0; 2]);
+            let mut left = batches;
+            let series = contest(&mut rig, &both, &patient(), &mut |_| match left {
+                0 => ControlFlow::Break(()),
+                _ => {
+                    left -= 1;
+                    ControlFlow::Continue(())
+                }
+            });
+            assert_eq!(rig.0[0] + rig.0[1], batches, "a batch of these is one run");
+            assert!(series.iter().all(|s| s.failed.is_none()));
+            assert_eq!(series[0].samples.is_empty(), batches < 2, "one run to warm up, one that is timed");
+        }
+    }
+
+    #[test]
     fn a_variant_that_is_only_ever_disturbed_is_given_up_where_patience_ends() {
         let variants: Vec<Variant> = [0, 7].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
-        let series = contest(&mut Spins(0), &variants, &Contest { patience: 2, ..patient() }, &mut |_| {});
+        let series = contest(&mut Spins(0), &variants, &Contest { patience: 2, ..patient() }, &mut go_on);
         assert_eq!((series[0].samples.len(), series[1].disturbed.len()), (5, 2));
     }
 
     #[test]
     fn a_much_slower_variant_gets_no_more_than_the_least_samples() {
         let variants: Vec<Variant> = [0, 6].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
-        let series = contest(&mut Spins(0), &variants, &patient(), &mut |_| {});
+        let series = contest(&mut Spins(0), &variants, &patient(), &mut go_on);
         assert_eq!(series[0].samples.len(), 5);
         assert_eq!(series[1].samples.len(), 2);
     }

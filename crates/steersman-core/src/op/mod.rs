@@ -12,6 +12,7 @@ mod reduce;
 pub use elementwise::{BinaryOp, TernaryOp, UnaryOp};
 pub use reduce::{Axes, Perm, ReduceOp};
 
+use crate::dtype::DType;
 use crate::expr::ExprHash;
 
 /// The name of every fused group, which has no text form of its own.
@@ -122,6 +123,19 @@ impl Op {
             Op::Conv2d { .. } => OpClass::Conv,
             Op::Custom(_) => OpClass::Custom,
             Op::Fused(_) => OpClass::Fused,
+        }
+    }
+
+    /// Whether it is defined for elements of this type; for `where` those it chooses from.
+    pub fn takes(self, dtype: DType) -> bool {
+        match self {
+            Op::Unary(u) => u.takes(dtype),
+            Op::Binary(b) => b.takes(dtype),
+            Op::Ternary(t) => t.takes(dtype),
+            Op::Reduce { kind, .. } => kind.takes(dtype),
+            Op::MatMul => !matches!(dtype, DType::Bool | DType::U8),
+            Op::Conv2d { .. } => dtype.is_float(),
+            Op::Transpose { .. } | Op::Copy | Op::Custom(_) | Op::Fused(_) => true,
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::cost::Variant;
 use crate::kernel::Params;
 use crate::measure::{Contest, Rig, Series, contest};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -99,13 +100,13 @@ impl Watchdog {
             None => match start() {
                 Ok(worker) => self.worker.insert(worker),
                 // No thread can be had: better unwatched than not at all.
-                Err(_) => return Timed::from(job.run(&mut |_| {})),
+                Err(_) => return Timed::from(job.run(&mut |_| ())),
             },
         };
         worker.since.store(clock(), Ordering::Release);
         if let Err(SendError(job)) = worker.jobs.send(job) {
             self.worker = None;
-            return Timed::from(job.run(&mut |_| {}));
+            return Timed::from(job.run(&mut |_| ()));
         }
         let mut eye = Eye::new(timeout);
         loop {
@@ -142,7 +143,11 @@ impl Job {
             }
         }
         self.variants.retain(|v| !wrong.iter().any(|(w, _)| w.kernel == v.kernel));
-        (contest(&mut *self.rig, &self.variants, &self.how, note), wrong)
+        let mut running = |v: Variant| {
+            note(v);
+            ControlFlow::Continue(())
+        };
+        (contest(&mut *self.rig, &self.variants, &self.how, &mut running), wrong)
     }
 }
 

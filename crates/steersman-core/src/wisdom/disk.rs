@@ -44,6 +44,8 @@ impl FileId {
 pub(super) struct Disk {
     pub(super) conn: Connection,
     pub(super) writable: bool,
+    /// Why not, if it is for want of room.
+    pub(super) why: Option<Trouble>,
     id: Option<FileId>,
 }
 
@@ -80,7 +82,12 @@ impl Disk {
             opened = Disk::open_as(path, flags);
         }
         match opened {
-            Err(Trouble::Unavailable(_) | Trouble::ReadOnly(_)) if path.is_file() => Disk::open_to_read(path),
+            Err(first) if first.leaves_reading() && path.is_file() => match Disk::open_to_read(path) {
+                // There is nothing in it to read: what kept it from being filled is the trouble.
+                Err(Trouble::ReadOnly(_)) => Err(first),
+                Ok(disk) if matches!(first, Trouble::Full(_)) => Ok(Disk { why: Some(first), ..disk }),
+                other => other,
+            },
             other => other,
         }
     }
@@ -90,14 +97,21 @@ impl Disk {
         match Disk::open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
             // In a folder that cannot be written, the files beside the database that WAL needs cannot be
             // made; taken as immutable, it can be read without them.
-            Err(Trouble::Unavailable(_) | Trouble::ReadOnly(_)) if path.is_file() => {
-                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-                let escaped =
-                    path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-                Disk::open_as(Path::new(&format!("file:{escaped}?immutable=1")), flags)
-            }
+            Err(why) if why.leaves_reading() && path.is_file() => Disk::open_immutable(path),
             other => other,
         }
+    }
+
+    /// Opens a file that is somebody else's for reading, and leaves nothing beside it: where nobody has it open, all of it is
+    /// in the file itself.
+    pub(super) fn open_other(path: &Path) -> Result<Disk, Trouble> {
+        if suffixed(path, "-wal").exists() { Disk::open_to_read(path) } else { Disk::open_immutable(path) }
+    }
+
+    fn open_immutable(path: &Path) -> Result<Disk, Trouble> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        Disk::open_as(Path::new(&format!("file:{escaped}?immutable=1")), flags)
     }
 
     fn open_as(path: &Path, flags: OpenFlags) -> Result<Disk, Trouble> {
@@ -125,13 +139,20 @@ impl Disk {
         }
         conn.pragma_update(None, "synchronous", "NORMAL")?;
         conn.busy_timeout(SAVE_PATIENCE)?;
-        Ok(Disk { conn, writable, id: FileId::of(path) })
+        Ok(Disk { conn, writable, why: None, id: FileId::of(path) })
     }
 
     /// Whether the path still leads to this file.
     pub(super) fn is_there(&self, path: &Path) -> bool {
         self.id.is_some() && FileId::of(path) == self.id
     }
+}
+
+/// A file beside another one.
+fn suffixed(base: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(base);
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 /// Moves a damaged file, and what belongs to it, out of the way. `id` guards against moving a good file that
@@ -141,11 +162,6 @@ pub(super) fn move_aside(path: &Path, id: Option<FileId>, why: &str) -> Result<N
         return Err(Trouble::Locked("another process is mending it".into()));
     }
     let stamp = crate::log::unix_time() as u64;
-    let suffixed = |base: &Path, suffix: &str| {
-        let mut name = OsString::from(base);
-        name.push(suffix);
-        PathBuf::from(name)
-    };
     let mut aside = suffixed(path, &format!(".corrupt-{stamp}"));
     for n in 2.. {
         if !aside.exists() {

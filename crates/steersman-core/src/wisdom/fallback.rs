@@ -5,13 +5,15 @@ use super::notice::{Notice, NoticeKind, Trouble};
 use super::read::read_all;
 use super::rows::{Batch, Outdated, QuarantineRow};
 use super::write::{UsageRule, write};
-use super::{Mode, Wisdom, schema};
+use super::{Kept, Mode, Wisdom, schema};
 use rusqlite::Connection;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a file that could not be used is left before it is tried again.
 const RETRY: Duration = Duration::from_secs(10);
+/// The same of one that another process holds: mostly not for long.
+const RETRY_LOCKED: Duration = Duration::from_millis(500);
 
 /// The file if it can be used, and what is not in it.
 #[derive(Debug, Default)]
@@ -28,10 +30,13 @@ pub(super) struct State {
     pub(super) notices: Vec<Notice>,
     /// Sorts of trouble already said, until all is well again.
     pub(super) said: Vec<NoticeKind>,
+    /// The latest trouble, said or not.
+    pub(super) last: Option<Notice>,
 }
 
 impl State {
     pub(super) fn say(&mut self, notice: Notice) {
+        self.last = Some(notice.clone());
         if !self.said.contains(&notice.kind) {
             self.said.push(notice.kind);
             self.notices.push(notice);
@@ -45,6 +50,17 @@ impl State {
         Ok(self.overlay.as_mut().expect("the overlay was made just above"))
     }
 
+    /// Why the file is not written.
+    pub(super) fn cause(&self, path: &Path) -> Notice {
+        let unsaid = || Trouble::ReadOnly("it was opened for reading only".into()).notice(path);
+        self.last.clone().unwrap_or_else(unsaid)
+    }
+
+    fn is_due(&self) -> bool {
+        let held = self.last.as_ref().is_some_and(|n| n.kind == NoticeKind::Locked);
+        self.tried.is_none_or(|t| t.elapsed() >= if held { RETRY_LOCKED } else { RETRY })
+    }
+
     pub(super) fn mode(&self) -> Mode {
         match &self.disk {
             Some(d) if d.writable => Mode::Disk,
@@ -55,12 +71,25 @@ impl State {
 }
 
 impl Wisdom {
+    /// Where what was saved is.
+    pub(super) fn whereabouts(&self, state: &State) -> Kept {
+        match &self.path {
+            None => Kept::Memory,
+            Some(path) if state.overlay.is_some() || state.disk.is_none() => Kept::Waiting(state.cause(path)),
+            Some(_) => Kept::Disk,
+        }
+    }
+
     /// Opens the file if there is one to open, mending what can be mended; else says why not.
     pub(super) fn attach(&self, state: &mut State) {
         let Some(path) = self.path.as_deref() else { return };
         state.tried = Some(Instant::now());
         let id = FileId::of(path);
-        let opened = if self.write { Disk::open(path) } else { Disk::open_to_read(path) };
+        let opened = match self.write {
+            true => Disk::open(path),
+            false if !path.exists() => Err(Trouble::Missing),
+            false => Disk::open_to_read(path),
+        };
         let opened = match opened {
             Err(Trouble::Corrupt(why)) if self.write => disk::move_aside(path, id, &why).and_then(|notice| {
                 state.say(notice);
@@ -71,7 +100,8 @@ impl Wisdom {
         match opened {
             Ok(disk) => {
                 if !disk.writable && self.write {
-                    state.say(Trouble::ReadOnly("its permissions forbid writing".into()).notice(path));
+                    let forbidden = Trouble::ReadOnly("its permissions forbid writing".into());
+                    state.say(disk.why.as_ref().unwrap_or(&forbidden).notice(path));
                 }
                 state.disk = Some(disk);
             }
@@ -102,6 +132,7 @@ impl Wisdom {
                 None => break,
                 Some(Ok(())) => {
                     state.said.clear();
+                    state.last = None;
                     return Ok(());
                 }
                 Some(Err(refused @ Trouble::Refused(_))) => return Err(refused),
@@ -167,7 +198,7 @@ impl Wisdom {
                     state.say(trouble.notice(path));
                 }
             }
-            None if state.tried.is_none_or(|t| t.elapsed() >= RETRY) => self.attach(state),
+            None if state.is_due() => self.attach(state),
             None => {}
         }
     }

@@ -58,6 +58,17 @@ pub enum Mode {
     Memory,
 }
 
+/// Where what was saved is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// In the file.
+    Disk,
+    /// In memory, as was asked for: there is no file.
+    Memory,
+    /// In memory, because the file cannot be written; each later save tries again.
+    Waiting(Notice),
+}
+
 /// What to forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -138,14 +149,27 @@ impl Wisdom {
     /// Writes a batch, all or nothing, merged with what is there. If the file cannot be written, the batch
     /// is kept in memory and written with a later save: an error means that even this failed, or that the
     /// batch itself cannot be stored.
-    pub fn save(&self, batch: Batch) -> Result<(), WisdomError> {
+    pub fn save(&self, batch: Batch) -> Result<Kept, WisdomError> {
         let mut state = self.lock();
-        self.save_rows(&mut state, &batch, UsageRule::Add).map_err(|t| t.error("saved"))
+        self.save_rows(&mut state, &batch, UsageRule::Add).map_err(|t| t.error("saved"))?;
+        Ok(self.whereabouts(&state))
+    }
+
+    /// Where what was saved so far is.
+    pub fn kept(&self) -> Kept {
+        self.whereabouts(&self.lock())
+    }
+
+    /// Why the file is not in use, if it is to be.
+    pub fn trouble(&self) -> Option<Notice> {
+        let state = self.lock();
+        let path = self.path.as_deref().filter(|_| state.disk.is_none())?;
+        Some(state.cause(path))
     }
 
     /// Adds decisions to the stored log, dropping the oldest beyond its capacity.
     pub fn append_log(&self, entries: &[Entry]) -> Result<(), WisdomError> {
-        self.save(Batch { log: entries.to_vec(), ..Batch::default() })
+        self.save(Batch { log: entries.to_vec(), ..Batch::default() }).map(|_| ())
     }
 
     /// The last stored decisions of all processes, oldest first.
@@ -185,7 +209,7 @@ impl Wisdom {
         }
     }
 
-    /// Forgets.
+    /// Forgets. A file that cannot be changed is an error, and then all stays as it is.
     pub fn reset(&self, scope: Scope) -> Result<(), WisdomError> {
         let device = match scope {
             Scope::Device(d) => Some(d),
@@ -193,6 +217,12 @@ impl Wisdom {
         };
         self.must_be_writable("reset")?;
         let mut state = self.lock();
+        if let (None, Some(path)) = (&state.disk, &self.path) {
+            self.attach(&mut state);
+            if state.disk.is_none() {
+                return Err(WisdomError::Store { doing: "reset", why: state.cause(path).to_string() });
+            }
+        }
         if let Some(disk) = &mut state.disk {
             write::forget(&mut disk.conn, device).map_err(|t| t.error("reset"))?;
         }

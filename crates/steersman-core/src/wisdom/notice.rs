@@ -1,6 +1,6 @@
 //! What went wrong with the file, in words, and what was done about it.
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +38,13 @@ pub struct Notice {
     pub what: String,
     /// What the reader can do.
     pub advice: String,
+}
+
+impl Notice {
+    /// Why, without what was done about it: what was done in memory helps nobody whose process ends.
+    pub fn cause(&self) -> &str {
+        self.what.split_once("; ").map_or(&self.what, |(why, _)| why)
+    }
 }
 
 impl fmt::Display for Notice {
@@ -88,6 +95,8 @@ pub(super) enum Trouble {
     Locked(String),
     Full(String),
     Unavailable(String),
+    /// There is none, and none is to be made.
+    Missing,
     /// The rows themselves cannot be stored, such as a NaN where a number must be.
     Refused(String),
 }
@@ -95,7 +104,12 @@ pub(super) enum Trouble {
 impl From<rusqlite::Error> for Trouble {
     fn from(e: rusqlite::Error) -> Trouble {
         let why = e.to_string();
+        let extended = e.sqlite_error().map(|e| e.extended_code);
         match e.sqlite_error_code() {
+            // How SQLite says that there is no room for a file beside the database.
+            Some(ErrorCode::SystemIoFailure) if extended == Some(ffi::SQLITE_IOERR_SHMSIZE) => {
+                Trouble::Full(why)
+            }
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Trouble::Corrupt(why),
             Some(ErrorCode::ReadOnly) => Trouble::ReadOnly(why),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Trouble::Locked(why),
@@ -113,6 +127,7 @@ impl fmt::Display for Trouble {
         match self {
             Trouble::Corrupt(w) | Trouble::ReadOnly(w) | Trouble::Locked(w) => f.write_str(w),
             Trouble::Full(w) | Trouble::Unavailable(w) | Trouble::Refused(w) => f.write_str(w),
+            Trouble::Missing => f.write_str("there is none"),
             Trouble::Foreign => f.write_str("it is another program's database"),
             Trouble::Newer(v) => write!(f, "it was written by a newer version (schema {v})"),
         }
@@ -120,6 +135,11 @@ impl fmt::Display for Trouble {
 }
 
 impl Trouble {
+    /// Whether a file that cannot be opened for writing because of this may still be read.
+    pub(super) fn leaves_reading(&self) -> bool {
+        matches!(self, Trouble::Unavailable(_) | Trouble::ReadOnly(_) | Trouble::Full(_))
+    }
+
     pub(super) fn error(self, doing: &'static str) -> WisdomError {
         WisdomError::Store { doing, why: self.to_string() }
     }
@@ -161,6 +181,11 @@ impl Trouble {
                 NoticeKind::DiskFull,
                 format!("there is no room to write ({w}); what is learned stays in memory until there is"),
                 format!("make room {elsewhere}"),
+            ),
+            Trouble::Missing => (
+                NoticeKind::Unavailable,
+                "there is none; decisions rest on nothing that was measured".into(),
+                format!("calibrate first {elsewhere}"),
             ),
             Trouble::Unavailable(w) | Trouble::Refused(w) => (
                 NoticeKind::Unavailable,

@@ -10,7 +10,9 @@ use super::write::UsageRule;
 use crate::cost::REMEMBERED;
 use crate::device::fnv1a;
 use crate::log::unix_time;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
@@ -21,7 +23,7 @@ const FORMAT: &str = "steersman-wisdom";
 const VERSION: u32 = 1;
 
 /// The learned part of a store; the decision log stays at home.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Export {
     format: String,
     version: u32,
@@ -32,6 +34,25 @@ struct Export {
     quarantine: Vec<QuarantineRow>,
     usage: Vec<UsageRow>,
     meta: Vec<MetaRow>,
+}
+
+/// The same as it is read, row by row: one that makes no sense is no reason to refuse the others.
+#[derive(Deserialize)]
+struct Import {
+    devices: Vec<Value>,
+    cells: Vec<Value>,
+    history: Vec<Value>,
+    quarantine: Vec<Value>,
+    usage: Vec<Value>,
+    meta: Vec<Value>,
+}
+
+fn understood<T: DeserializeOwned>(rows: Vec<Value>, table: &str, refused: &mut Vec<Refused>) -> Vec<T> {
+    let mut refuse = |i: usize, e: serde_json::Error| {
+        refused.push(Refused { row: format!("{table}[{i}]"), reason: e.to_string() });
+    };
+    let read = |(i, row)| serde_json::from_value(row).map_err(|e| refuse(i, e)).ok();
+    rows.into_iter().enumerate().filter_map(read).collect()
 }
 
 /// A cell's state in short.
@@ -135,33 +156,43 @@ impl Wisdom {
                 format!("its version {} is newer than {VERSION}, the last this one reads", head.version);
             return Err(WisdomError::NotAnExport(why));
         }
-        let e: Export = serde_json::from_str(json).map_err(broken)?;
+        let e: Import = serde_json::from_str(json).map_err(broken)?;
+        let mut refused = Vec::new();
+        let r = &mut refused;
         let rows = Batch {
-            devices: e.devices,
-            cells: e.cells,
-            history: e.history,
-            quarantine: e.quarantine,
-            usage: e.usage,
-            meta: e.meta,
+            devices: understood(e.devices, "devices", r),
+            cells: understood(e.cells, "cells", r),
+            history: understood(e.history, "history", r),
+            quarantine: understood(e.quarantine, "quarantine", r),
+            usage: understood(e.usage, "usage", r),
+            meta: understood(e.meta, "meta", r),
             ..Batch::default()
         };
-        self.take_in(rows, dry_run)
+        self.take_in(rows, refused, dry_run)
     }
 
     /// Takes in another file's wisdom, as [`Wisdom::import`] does. The other file is not changed.
     pub fn merge(&self, other: &Path) -> Result<ImportReport, WisdomError> {
         let fail = |t: Trouble| WisdomError::Other { path: other.to_path_buf(), why: t.to_string() };
+        if other.is_dir() {
+            return Err(fail(Trouble::Unavailable("it is a folder; name the file in it".into())));
+        }
         if !other.is_file() {
             return Err(fail(Trouble::Unavailable("there is no such file".into())));
         }
-        let disk = Disk::open_to_read(other).map_err(fail)?;
+        let disk = Disk::open_other(other).map_err(fail)?;
         let rows = read_all(&disk.conn).map_err(fail)?;
-        self.take_in(rows, false)
+        self.take_in(rows, Vec::new(), false)
     }
 
-    fn take_in(&self, rows: Batch, dry_run: bool) -> Result<ImportReport, WisdomError> {
+    fn take_in(
+        &self,
+        rows: Batch,
+        refused: Vec<Refused>,
+        dry_run: bool,
+    ) -> Result<ImportReport, WisdomError> {
         let here = self.read(read_all).map_err(|t| t.error("read"))?;
-        let mut report = ImportReport { dry_run, ..ImportReport::default() };
+        let mut report = ImportReport { dry_run, refused, ..ImportReport::default() };
         let r = &mut report;
         let mut batch = Batch {
             devices: sift(rows.devices, &here.devices, |d| d.device, |new, old| new.updated > old.updated, r),
@@ -190,7 +221,7 @@ impl Wisdom {
                 after: CellSummary::of(cell),
             });
         }
-        if !dry_run {
+        if !dry_run && !batch.is_empty() {
             let mut state = self.lock();
             self.save_rows(&mut state, &batch, UsageRule::Larger).map_err(|t| t.error("imported"))?;
         }

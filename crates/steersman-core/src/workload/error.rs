@@ -2,7 +2,7 @@
 
 use super::Dims;
 use crate::dtype::DType;
-use crate::op::MAX_RANK;
+use crate::op::{MAX_RANK, Op};
 
 /// A workload that cannot be.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum WorkloadError {
         dims: Dims,
     },
     /// The op has no meaning for this element type.
-    #[error("{op} is not defined for {dtype}")]
+    #[error("{op} is not defined for {dtype}{}", taken(op))]
     DType {
         /// The op's name.
         op: &'static str,
@@ -174,6 +174,13 @@ pub enum WorkloadError {
         /// What was wrong with it.
         source: Box<WorkloadError>,
     },
+}
+
+/// What an op takes instead.
+fn taken(op: &str) -> String {
+    let Some(op) = Op::from_name(op) else { return String::new() };
+    let types: Vec<&str> = DType::ALL.iter().filter(|d| op.takes(**d)).map(|d| d.name()).collect();
+    format!("; it takes {}", types.join(" "))
 }
 
 /// A shape in the text form; a scalar is `1`.

@@ -80,16 +80,7 @@ fn check_dtypes(op: Op, inputs: &Inputs) -> Result<(), WorkloadError> {
     if let Some(other) = data.iter().find(|o| o.dtype != dtype) {
         return Err(WorkloadError::MixedDTypes { op: op.name(), a: dtype, b: other.dtype });
     }
-    let takes = match op {
-        Op::Unary(u) => u.takes(dtype),
-        Op::Binary(b) => b.takes(dtype),
-        Op::Ternary(t) => t.takes(dtype),
-        Op::Reduce { kind, .. } => kind.takes(dtype),
-        Op::MatMul => !matches!(dtype, DType::Bool | DType::U8),
-        Op::Conv2d { .. } => dtype.is_float(),
-        Op::Transpose { .. } | Op::Copy | Op::Custom(_) | Op::Fused(_) => true,
-    };
-    if takes { Ok(()) } else { Err(WorkloadError::DType { op: op.name(), dtype }) }
+    if op.takes(dtype) { Ok(()) } else { Err(WorkloadError::DType { op: op.name(), dtype }) }
 }
 
 /// Broadcasts every input to the common shape (stride 0 where one repeats) and returns that shape.

@@ -83,6 +83,8 @@ fn workload(
 
 /// Reads a workload file: one a line, blank lines and comments skipped. The first bad line is the error.
 pub fn parse_file(text: &str, places: &Places) -> Result<Vec<Workload>, WorkloadError> {
+    // Editors of another system begin files with a mark that is no text.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let at = |i: usize, e| WorkloadError::Line { line: i + 1, source: Box::new(e) };
     text.lines()
         .enumerate()
@@ -94,7 +96,7 @@ pub fn parse_file(text: &str, places: &Places) -> Result<Vec<Workload>, Workload
 type FindPlace<'a> = &'a dyn Fn(&str) -> Result<Place, Fail>;
 
 fn parse(line: &str, place: FindPlace<'_>) -> Result<Workload, Problem> {
-    let mut tokens = line.split_whitespace().peekable();
+    let mut tokens = line.split_whitespace();
     let Some(name) = tokens.next() else {
         return Err(fail::<Problem>(
             "it is empty",
@@ -108,7 +110,7 @@ fn parse(line: &str, place: FindPlace<'_>) -> Result<Workload, Problem> {
             format!("there is no op '{name}'"),
             match near {
                 Some(n) => format!("an op such as '{n}' (did you mean that?)"),
-                None => format!("one of: {}", names.join(" ")),
+                None => format!("one of: {}", once(&names).join(" ")),
             },
         )?);
     };
@@ -124,21 +126,31 @@ fn parse(line: &str, place: FindPlace<'_>) -> Result<Workload, Problem> {
     };
     let mut inputs: Vec<Operand> = Vec::new();
     let (mut out_place, mut numerics) = (None, None);
+    // What they mean depends on how many operands there are, wherever they stand.
+    let mut attributes: Vec<(&str, &str)> = Vec::new();
     while let Some(t) = tokens.next() {
         if t == "->" {
             let Some(p) = tokens.next() else {
                 return Err(fail::<Problem>("'->' is followed by nothing", "a place, like '-> host'")?);
             };
-            out_place = Some(place(p)?);
-        } else if let Some((k, v)) = t.split_once('=') {
-            match k {
-                "numerics" => numerics = Some(parse_numerics(v)?),
-                _ => op = attribute(op, k, v, inputs.len())?,
+            if out_place.replace(place(p)?).is_some() {
+                return Err(fail::<Problem>("'->' is there twice", "one place for the result")?);
             }
+        } else if let Some((k, v)) = t.split_once('=') {
+            if attributes.iter().any(|(other, _)| *other == k) {
+                return Err(fail::<Problem>(format!("{k}= is there twice"), format!("one {k}="))?);
+            }
+            attributes.push((k, v));
         } else {
             let d =
                 if op == Op::Ternary(TernaryOp::Where) && inputs.is_empty() { DType::Bool } else { dtype };
             inputs.push(parse_operand(t, d, place)?);
+        }
+    }
+    for (k, v) in attributes {
+        match k {
+            "numerics" => numerics = Some(parse_numerics(v)?),
+            _ => op = attribute(op, k, v, inputs.len())?,
         }
     }
     op = by_count(op, inputs.len());
@@ -241,9 +253,16 @@ fn parse_numerics(text: &str) -> Result<NumericClass, Fail> {
     text.parse().or_else(|_| fail(format!("numerics={text} is unknown"), "exact, reassociated or relaxed"))
 }
 
-/// The closest of `names` within two edits.
+/// Each name once: `max` and `min` are two ops each.
+fn once<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let first = |(i, name): &(usize, &&str)| !names[..*i].contains(*name);
+    names.iter().enumerate().filter(first).map(|(_, n)| *n).collect()
+}
+
+/// The closest of `names`, within one edit for every three letters and two at most: of four letters, two make another word.
 fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
-    names.iter().map(|n| (edits(word, n), *n)).filter(|(d, _)| *d <= 2).min().map(|(_, n)| n)
+    let near = |n: &str| (word.chars().count().max(n.len()) / 3).clamp(1, 2);
+    names.iter().map(|n| (edits(word, n), *n)).filter(|(d, n)| *d <= near(n)).min().map(|(_, n)| n)
 }
 
 fn edits(a: &str, b: &str) -> usize {
@@ -281,8 +300,12 @@ impl fmt::Display for Named<'_> {
                 f.write_str(" of")?;
             }
         }
-        for o in &w.inputs {
-            let (dims, strides) = unstretched(w.op, o);
+        let mut shown: Vec<_> = w.inputs.iter().map(|o| unstretched(w.op, o)).collect();
+        if !stretches_back(w, &shown) {
+            // No operand is as large as what all are stretched to.
+            shown[0] = as_it_is(&w.inputs[0]);
+        }
+        for (o, (dims, strides)) in w.inputs.iter().zip(shown) {
             write!(f, " {}", show(&dims))?;
             if let Some(strides) = strides {
                 let list: Vec<String> = strides.iter().map(|s| s.to_string()).collect();
@@ -308,24 +331,46 @@ impl fmt::Display for Named<'_> {
     }
 }
 
+type Shown = (super::Dims, Option<Strides>);
+
 /// The operand as it was before broadcasting where that can be told: leading repeated dimensions are
 /// dropped, other repeated ones become 1. Strides only if what is left is not contiguous.
-fn unstretched(op: Op, o: &Operand) -> (super::Dims, Option<Strides>) {
+fn unstretched(op: Op, o: &Operand) -> Shown {
+    let Some(apart) = unbroadcast(op) else { return as_it_is(o) };
     let (mut dims, mut strides) = (o.dims.clone(), o.strides.clone());
-    if op.is_elementwise() || matches!(op, Op::MatMul | Op::Fused(_)) {
-        let keep = if op == Op::MatMul { 2 } else { 1 };
-        while dims.len() > keep && strides[0] == 0 && dims[0] > 1 {
-            dims.remove(0);
-            strides.remove(0);
-        }
-        for i in 0..dims.len() {
-            if strides[i] == 0 && dims[i] > 1 {
-                dims[i] = 1;
-            }
+    while dims.len() > apart.max(1) && strides[0] == 0 && dims[0] > 1 {
+        dims.remove(0);
+        strides.remove(0);
+    }
+    for i in 0..dims.len().saturating_sub(apart) {
+        if strides[i] == 0 && dims[i] > 1 {
+            dims[i] = 1;
         }
     }
-    let plain = Operand { dims: dims.clone(), strides: strides.clone(), ..o.clone() };
-    if plain.is_contiguous() { (dims, None) } else { (dims, Some(strides)) }
+    as_it_is(&Operand { dims, strides, ..o.clone() })
+}
+
+/// Trailing dimensions that do not broadcast, of an op whose others do.
+fn unbroadcast(op: Op) -> Option<usize> {
+    match op {
+        Op::Binary(_) | Op::Ternary(_) | Op::Fused(_) => Some(0),
+        Op::MatMul => Some(2),
+        _ => None,
+    }
+}
+
+fn as_it_is(o: &Operand) -> Shown {
+    (o.dims.clone(), (!o.is_contiguous()).then(|| o.strides.clone()))
+}
+
+/// Whether broadcasting these gives the result's shape again; that of a fused group is said apart.
+fn stretches_back(w: &Workload, shown: &[Shown]) -> bool {
+    let Some(apart) = unbroadcast(w.op).filter(|_| w.expr().is_none()) else { return true };
+    let out = &w.output.dims;
+    (apart + 1..=out.len()).all(|back| {
+        let dim = |(dims, _): &Shown| dims.len().checked_sub(back).map(|i| dims[i]);
+        shown.iter().any(|s| dim(s) == Some(out[out.len() - back]))
+    })
 }
 
 #[cfg(test)]
@@ -353,6 +398,11 @@ mod tests {
             "copy f32 10x10:20,2",
             "any bool 0x3",
             "add f32 10@device:1 10 -> device:2",
+            "exp f32 10:0",
+            "neg f32 3x4:0,1",
+            "add f32 10:0 1",
+            "matmul f32 4x8:0,1 8x4",
+            "matmul f32 5x4x8:0,8,1 8x4",
         ] {
             let w: Workload = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(w.to_string(), text);
@@ -366,6 +416,12 @@ mod tests {
             ("", "empty"),
             ("frob f32 10", "no op 'frob'"),
             ("ad f32 10 10", "did you mean"),
+            ("frob f32 10", "one of: neg"),
+            ("matmlu f32 10x10 10x10", "'matmul' (did you mean"),
+            ("add bool 10 10", "not defined for bool; it takes f32 f64"),
+            ("sum f32 10x10 axis=0 axis=1", "axis= is there twice"),
+            ("add f32 10 10 -> host -> host", "'->' is there twice"),
+            ("max f32 axis=0 10x20 10x20", "no attribute 'axis'"),
             ("add f99 10 10", "f99"),
             ("add f32 -3 4", "'-3' is not a shape"),
             ("add f32 10", "takes 2 operand"),
@@ -394,6 +450,28 @@ mod tests {
         let e = parse_file("# head\nadd f32 1 1\n\nadd f32 x\n", &Places::default()).unwrap_err().to_string();
         assert!(e.starts_with("line 4: "), "{e}");
         assert_eq!(parse_file("add f32 1 1 # note\n", &Places::default()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn each_op_is_offered_once() {
+        let said = "frobnicate f32 10".parse::<Workload>().unwrap_err().to_string();
+        assert_eq!(said.split_whitespace().filter(|w| *w == "max").count(), 1, "{said}");
+    }
+
+    #[test]
+    fn attributes_may_stand_before_the_operands() {
+        for (text, same) in [
+            ("sum f32 axis=0 10x20", "sum f32 10x20 axis=0"),
+            ("max f32 axis=0 10x20", "max f32 10x20 axis=0"),
+        ] {
+            let w: Workload = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!(w.to_string(), same);
+        }
+    }
+
+    #[test]
+    fn a_mark_at_the_beginning_of_a_file_is_no_text() {
+        assert_eq!(parse_file("\u{feff}add f32 1 1\n", &Places::default()).unwrap().len(), 1);
     }
 
     #[test]

@@ -21,8 +21,8 @@ impl Kernel for Width {
     fn handles(&self, _: Op) -> bool {
         true
     }
-    fn supports(&self, _: &Workload) -> Result<(), Refusal> {
-        Ok(())
+    fn supports(&self, w: &Workload) -> Result<(), Refusal> {
+        if w.dims().len() > 2 { Err(Refusal::new("it takes two dimensions at most")) } else { Ok(()) }
     }
     fn outdone(&self, _: &Workload) -> Option<&'static str> {
         self.outdone.then_some("the wide one does the same")
@@ -57,6 +57,13 @@ fn it_is_not_weighed_but_can_be_run_and_says_why() {
     assert_eq!(engine.judge_as(&w, narrow).map(|d| d.variant()), Ok(narrow), "by name it runs");
     assert_eq!(engine.registry().wider(0), Some(1));
     assert_eq!(engine.registry().wider(1), None);
+}
+
+#[test]
+fn what_it_cannot_do_at_all_is_said_rather_than_who_outdoes_it() {
+    let (engine, w) = (engine(Settings::default()), "exp f32 10x10x10".parse().unwrap());
+    let refused = engine.explain(&w).err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(refused.contains("two dimensions") && !refused.contains("the same"), "{refused}");
 }
 
 #[test]

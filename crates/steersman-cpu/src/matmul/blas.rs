@@ -105,18 +105,22 @@ impl Blas {
     /// Loads the library at `path`, or else the first of the well-known names that is installed.
     pub fn find(path: Option<&Path>) -> Option<Blas> {
         match path {
-            Some(path) => Blas::load(path),
-            None => NAMES.iter().find_map(|name| Blas::load(Path::new(name))),
+            Some(path) => Blas::load(path).ok(),
+            None => NAMES.iter().find_map(|name| Blas::load(Path::new(name)).ok()),
         }
     }
 
-    fn load(path: &Path) -> Option<Blas> {
+    /// Loads the library at `path`.
+    ///
+    /// # Errors
+    /// If there is none, or it has not the functions that are called.
+    pub fn load(path: &Path) -> Result<Blas, libloading::Error> {
         // SAFETY: a library of this name is a BLAS; its initialisers are what any program that links
         // it runs. The symbols have the types CBLAS and the libraries' own headers declare.
         unsafe {
-            let library = Library::new(path).ok()?;
-            let sgemm = *library.get::<CblasGemm<f32>>(c"cblas_sgemm").ok()?;
-            let dgemm = *library.get::<CblasGemm<f64>>(c"cblas_dgemm").ok()?;
+            let library = Library::new(path)?;
+            let sgemm = *library.get::<CblasGemm<f32>>(c"cblas_sgemm")?;
+            let dgemm = *library.get::<CblasGemm<f64>>(c"cblas_dgemm")?;
             let threads = if let Ok(set) = library.get::<SetThreadsLocal>(c"MKL_Set_Num_Threads_Local") {
                 Threads::Local(*set)
             } else if let Ok(set) = library.get::<SetThreads>(c"openblas_set_num_threads") {
@@ -127,7 +131,7 @@ impl Blas {
                 Threads::Fixed
             };
             let (name, version) = identify(&library, path);
-            Some(Blas { sgemm, dgemm, threads, name, version, _library: library })
+            Ok(Blas { sgemm, dgemm, threads, name, version, _library: library })
         }
     }
 

@@ -15,7 +15,7 @@ impl Calibrator {
     pub(super) fn probe(&self, how: &Calibrate, slice: Duration, tell: &mut dyn FnMut(String) -> bool) {
         let devices = self.engine.devices();
         let mut machine = devices.get(self.device.0 as usize).map(|d| d.machine.clone()).unwrap_or_default();
-        if machine.levels.is_empty() || how.refresh {
+        if machine.levels.is_empty() || !machine.covers(self.cpu.team.max()) || how.refresh {
             let mut go_on = |_: &str, _| tell("probing the machine's limits".into());
             let Some(limits) = self.cpu.probe(slice, &mut go_on) else { return };
             // Rates are of single kernels: those that there is no time for stay as they were.

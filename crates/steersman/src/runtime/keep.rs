@@ -7,7 +7,7 @@ use crate::remember;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use steersman_core::log::Entry;
-use steersman_core::wisdom::{Outdated, UsageRow, Wisdom};
+use steersman_core::wisdom::{Batch, Kept, Outdated, UsageRow, Wisdom};
 use steersman_core::{DeviceId, Engine};
 
 /// Between the engine and its wisdom.
@@ -37,10 +37,10 @@ impl Keeper {
     }
 
     /// Writes what was learned since the last time, with these entries of the log and with usage, which is asked for if
-    /// there is anything to write.
-    pub fn save(&self, log: Vec<Entry>, usage: impl FnOnce() -> Vec<UsageRow>) -> Result<(), Error> {
+    /// there is anything to write. Says where it is then.
+    pub fn save(&self, log: Vec<Entry>, usage: impl FnOnce() -> Vec<UsageRow>) -> Result<Kept, Error> {
         if self.frozen {
-            return Ok(());
+            return Ok(self.wisdom.kept());
         }
         let changes = self.engine.with_model(|m| m.changes());
         let transfers = self.engine.transfers();
@@ -50,7 +50,11 @@ impl Keeper {
         let outdated = std::mem::take(&mut *self.outdated.lock().unwrap_or_else(|e| e.into_inner()));
         let put_away = self.engine.guard().has_changed();
         if !learned && log.is_empty() && !probed && !put_away && outdated.is_empty() {
-            return Ok(());
+            // What waits in memory for a file that could not be written goes with any save.
+            return match self.wisdom.kept() {
+                Kept::Waiting(_) => Ok(self.wisdom.save(Batch::default())?),
+                kept => Ok(kept),
+            };
         }
         let calibrated = self.calibrated.load(Ordering::Acquire);
         let mut batch = remember::collect(&self.engine, self.device, self.fingerprint, calibrated, saved);
@@ -60,9 +64,9 @@ impl Keeper {
         batch.outdated = outdated;
         batch.log = log;
         batch.usage = usage();
-        self.wisdom.save(batch)?;
+        let kept = self.wisdom.save(batch)?;
         self.saved.fetch_max(changes, Ordering::AcqRel);
         self.carried.fetch_max(transfers, Ordering::AcqRel);
-        Ok(())
+        Ok(kept)
     }
 }

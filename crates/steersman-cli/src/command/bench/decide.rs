@@ -48,7 +48,7 @@ struct Report {
     hit_ns_p50_threads: f64,
 }
 
-/// Misses of the workload that takes longest to decide.
+/// Misses of the workload of which a decision weighs the most, which without those that others always outdo are fewer.
 #[derive(Debug, Serialize)]
 struct Busiest {
     workload: String,
@@ -70,7 +70,8 @@ pub fn run(screen: &Screen) -> Outcome {
     table.row(["hit".to_string(), ns(report.hit_ns_p50_threads), String::new(), at_once]);
     let candidates = format!("{} candidates of '{}', all weighed", report.candidates, report.miss_workload);
     table.row(["miss".to_string(), ns(report.miss_ns_p50), ns(report.miss_ns_p99), candidates]);
-    let most = format!("{} candidates of '{}'", report.most.candidates, report.most.workload);
+    let most = &report.most;
+    let most = format!("{} candidates of '{}', the most that are weighed", most.candidates, most.workload);
     table.row(["miss".to_string(), ns(report.most.miss_ns_p50), String::new(), most]);
     screen.print(&table.show(&screen.paint))
 }

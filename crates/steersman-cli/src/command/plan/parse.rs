@@ -212,6 +212,10 @@ impl Known {
             _ if is_name(text) => return self.value(text).map(Operand::Value),
             _ => match (text.parse(), text.parse()) {
                 (Ok(whole), _) => Number::Int(whole),
+                // `inf` is a word of its own; digits that come to that were meant to be a number.
+                (_, Ok(real)) if f64::is_infinite(real) && text.contains(|c: char| c.is_ascii_digit()) => {
+                    return wrong(format!("'{text}' is beyond what f64 holds"), "a smaller number, or inf");
+                }
                 (_, Ok(real)) => Number::Float(real),
                 _ => {
                     return wrong(
@@ -294,6 +298,15 @@ mod tests {
         for (s, n) in p.statements[1..].iter().zip(numbers) {
             let Make::Op(_, operands) = &s.make else { panic!("{s:?}") };
             assert_eq!(operands[1], Operand::Number(n));
+        }
+    }
+
+    #[test]
+    fn a_number_too_large_is_not_taken_for_infinity() {
+        for text in ["1e999", "-1e999"] {
+            let program: Result<Program, _> = format!("x = input f32 2\na = add x {text}").parse();
+            let said = program.expect_err(text).to_string();
+            assert!(said.contains("beyond what f64 holds"), "{said}");
         }
     }
 

@@ -332,3 +332,38 @@ fn a_full_disk_keeps_what_is_new_in_memory_until_there_is_room() {
     let s = open(&path).load(HERE);
     assert_eq!((s.cells.len(), s.usage[0].runs), (502, 2));
 }
+
+#[test]
+fn a_save_says_whether_it_reached_the_file_and_what_waits_goes_with_the_next_one() {
+    let (_dir, path) = fresh();
+    let wisdom = open(&path);
+    assert_eq!(wisdom.save(cells(&[("a", 1)])).unwrap(), Kept::Disk);
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let kept = wisdom.save(cells(&[("b", 1)])).unwrap();
+    assert!(matches!(&kept, Kept::Waiting(why) if why.kind == NoticeKind::Locked), "{kept:?}");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(wisdom.save(Batch::default()).unwrap(), Kept::Disk);
+    assert_eq!(open(&path).load(HERE).cells.len(), 2);
+    assert_eq!(Wisdom::open(None).wisdom.save(cells(&[("a", 1)])).unwrap(), Kept::Memory);
+}
+
+#[test]
+fn a_file_that_cannot_be_changed_is_not_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let foreign = dir.path().join("foreign.db");
+    rusqlite::Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE songs(a)").unwrap();
+    for (path, why) in [(dir.path(), "folder"), (&foreign, "another program")] {
+        let wisdom = Wisdom::open(Some(path)).wisdom;
+        let said = wisdom.reset(Scope::All).expect_err(why).to_string();
+        assert!(said.contains(why), "{said}");
+        assert!(wisdom.trouble().is_some_and(|t| t.cause().contains(why)));
+    }
+}
+
+#[test]
+fn where_nothing_is_to_be_made_a_missing_file_is_called_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let opened = Wisdom::open_read_only(&dir.path().join("none.db"));
+    assert!(opened.notices[0].what.starts_with("there is none"), "{:?}", opened.notices);
+}

@@ -64,6 +64,33 @@ fn senseless_rows_are_refused_with_reasons_and_the_rest_is_taken() {
 }
 
 #[test]
+fn rows_of_what_does_not_exist_are_refused_one_by_one() {
+    let from = Wisdom::open(None).wisdom;
+    from.save(cells(&[("good", 3)])).unwrap();
+    let export: serde_json::Value = serde_json::from_str(&from.export().unwrap()).unwrap();
+    for (key, value, why) in [
+        ("dtype", serde_json::json!("f99"), "element type"),
+        ("layout", serde_json::json!("sideways"), "layout"),
+        ("op", serde_json::json!("binary/frob"), "op is unknown"),
+        ("op", serde_json::json!("bin/add"), "class"),
+        ("threads", serde_json::json!(0), "no threads"),
+        ("threads", serde_json::json!(-1), "invalid value"),
+        ("samples", serde_json::json!(u64::MAX), "so many"),
+        ("samples", serde_json::json!("many"), "invalid type"),
+    ] {
+        let mut changed = export.clone();
+        let mut bad = changed["cells"][0].clone();
+        bad["kernel"] = "bad".into();
+        bad[key] = value.clone();
+        changed["cells"].as_array_mut().unwrap().push(bad);
+        let to = Wisdom::open(None).wisdom;
+        let report = to.import(&changed.to_string(), false).unwrap();
+        assert!(matches!(&report.refused[..], [r] if r.reason.contains(why)), "{key}={value}: {report:?}");
+        assert_eq!(to.load(HERE).cells.len(), 1, "{key}={value}: the other is taken");
+    }
+}
+
+#[test]
 fn what_is_no_export_is_refused_whole() {
     let wisdom = Wisdom::open(None).wisdom;
     for bad in [
@@ -87,11 +114,16 @@ fn merging_takes_the_richer_of_two_files_and_leaves_the_other_alone() {
     let wisdom = open(&path);
     wisdom.save(cells(&[("a", 1), ("b", 5)])).unwrap();
     open(&other).save(cells(&[("a", 2), ("b", 2), ("c", 2)])).unwrap();
+    let beside = |p: &Path| std::fs::read_dir(p.parent().unwrap()).unwrap().count();
+    assert_eq!(beside(&other), 1);
     let report = wisdom.merge(&other).unwrap();
+    assert_eq!(beside(&other), 1, "nothing is left beside it");
     assert_eq!((report.added, report.updated, report.unchanged), (1, 1, 1));
     let samples: Vec<u64> = wisdom.load(HERE).cells.iter().map(|c| c.samples).collect();
     assert_eq!(samples, [2, 5, 2]);
     assert_eq!(open(&other).load(HERE).cells.len(), 3);
+    let folder = wisdom.merge(other.parent().unwrap()).unwrap_err().to_string();
+    assert!(folder.contains("it is a folder"), "{folder}");
     let missing = wisdom.merge(&other.with_extension("gone")).unwrap_err();
     assert!(missing.to_string().contains("no such file"));
     assert!(!other.with_extension("gone").exists());
