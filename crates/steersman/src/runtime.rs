@@ -33,9 +33,9 @@ pub(crate) struct Inner {
     pub(crate) cpu_id: DeviceId,
     pub(crate) fingerprint: u64,
     pub(crate) knobs: Knobs,
-    pub(crate) log: DecisionLog,
+    pub(crate) log: Arc<DecisionLog>,
     tracker: Tracker,
-    pub(crate) wisdom: Wisdom,
+    pub(crate) wisdom: Arc<Wisdom>,
     notices: Mutex<Vec<Notice>>,
     pub(crate) calibrated: Arc<AtomicBool>,
     /// Changes of the model that are on disk.
@@ -43,11 +43,11 @@ pub(crate) struct Inner {
     /// Whether rates were probed since the last save.
     pub(crate) probed: Arc<AtomicBool>,
     background: Mutex<Option<Background>>,
-    pub(crate) planner: Planner,
+    pub(crate) planner: Arc<Planner>,
     pub(crate) carrier: Carrier,
     /// What writes down what a device's driver compiled.
     #[cfg(feature = "webgpu")]
-    compiled: Mutex<Vec<webgpu::Compiled>>,
+    compiled: Arc<Mutex<Vec<webgpu::Compiled>>>,
     /// Looks for devices that take their time to be found.
     arriving: Mutex<Option<JoinHandle<()>>>,
 }
@@ -119,20 +119,20 @@ impl Runtime {
             engine.set_policy(Arc::new(Threshold { elements }));
         }
         let inner = Arc::new(Inner {
-            log: DecisionLog::new(knobs.log_capacity),
+            log: Arc::new(DecisionLog::new(knobs.log_capacity)),
             tracker,
             cpu_id,
             fingerprint,
-            wisdom,
+            wisdom: Arc::new(wisdom),
             notices: Mutex::new(notices),
             probed: Arc::new(AtomicBool::new(false)),
             saved: AtomicU64::new(engine.with_model(|m| m.changes())),
             calibrated: Arc::new(AtomicBool::new(calibrated)),
             background: Mutex::new(None),
-            planner: Planner::default(),
+            planner: Arc::default(),
             carrier: Carrier::new(engine.clone(), cpu.clone()),
             #[cfg(feature = "webgpu")]
-            compiled: Mutex::default(),
+            compiled: Arc::default(),
             arriving: Mutex::new(None),
             cpu,
             engine,
@@ -285,8 +285,8 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Drivers do not like a process that ends while they start. The last handle may be that thread's own.
-        if let Some(thread) = self.arriving().filter(|t| t.thread().id() != std::thread::current().id()) {
+        // Drivers do not like a process that ends while they start.
+        if let Some(thread) = self.arriving() {
             let _ = thread.join();
         }
         if let Some(b) = self.background.get_mut().unwrap_or_else(|e| e.into_inner()).take() {
