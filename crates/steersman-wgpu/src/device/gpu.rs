@@ -88,6 +88,7 @@ pub struct Gpu {
     can: Can,
     direct: bool,
     limits: wgpu::Limits,
+    lanes: u32,
 }
 
 impl Gpu {
@@ -123,6 +124,7 @@ impl Gpu {
             software: found.software,
             can,
             limits,
+            lanes: if can.subgroup { found.adapter.get_info().subgroup_max_size } else { 0 },
             faults,
             device,
             queue,
@@ -201,6 +203,11 @@ impl Gpu {
     /// Bytes of the largest operand.
     pub(crate) fn largest_block(&self) -> usize {
         self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size) as usize
+    }
+
+    /// Lanes of its widest subgroup; zero where it has none.
+    pub(crate) fn lanes(&self) -> u32 {
+        self.lanes
     }
 
     pub(crate) fn limits(&self) -> &wgpu::Limits {
