@@ -26,7 +26,7 @@ pub struct DeviceOptions {
     pub checked: bool,
     /// Whether transfers always pass through buffers of their own, also where host and device share memory.
     pub staged: bool,
-    /// Whether to do without what not every adapter has (f64, subgroups, a clock of its own), as on one that has not.
+    /// Whether to do without what not every adapter has (f64, f16, subgroups, a clock of its own), as on one that has not.
     pub plain: bool,
 }
 
@@ -45,6 +45,8 @@ pub struct OpenError {
 pub struct Can {
     /// Arithmetic in f64.
     pub f64: bool,
+    /// f16 in memory as such. (Arithmetic on them is in f32 everywhere.)
+    pub f16: bool,
     /// Operations across the lanes of a subgroup.
     pub subgroup: bool,
     /// A clock of its own.
@@ -107,6 +109,7 @@ impl Gpu {
         let largest = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
         let can = Can {
             f64: features.contains(wgpu::Features::SHADER_F64),
+            f16: features.contains(wgpu::Features::SHADER_F16),
             subgroup: features.contains(wgpu::Features::SUBGROUP),
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
             shared_buffers: found.shares_memory
@@ -269,7 +272,10 @@ pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, KernelError> {
 }
 
 fn request(adapter: &wgpu::Adapter, plain: bool) -> Result<(wgpu::Device, wgpu::Queue), String> {
-    let rare = wgpu::Features::SHADER_F64 | wgpu::Features::SUBGROUP | wgpu::Features::TIMESTAMP_QUERY;
+    let rare = wgpu::Features::SHADER_F64
+        | wgpu::Features::SHADER_F16
+        | wgpu::Features::SUBGROUP
+        | wgpu::Features::TIMESTAMP_QUERY;
     let mut wanted = wgpu::Features::PIPELINE_CACHE | wgpu::Features::MAPPABLE_PRIMARY_BUFFERS;
     if !plain {
         wanted |= rare;

@@ -159,7 +159,7 @@ impl Method for Conv {
         let operands = [(io.inputs[0], d, false), (io.inputs[1], d, false), (io.output, d, true)];
         let bound = Bound::new(&self.gpu, operands.into_iter())?;
         let cut = self.cut(p);
-        let shader = Shader { cut, dtype: d, bound: &bound };
+        let shader = Shader { cut, dtype: d, f16: self.gpu.can().f16, bound: &bound };
         let mut key: Key = smallvec::smallvec![4, u32::from(self.tiled), d as u32, u32::from(p.variant)];
         key.extend(bound.spots.iter().map(|s| u32::from(s.binding)));
         let pipeline = self.gpu.pipeline(&key, || {

@@ -159,12 +159,8 @@ impl MatMul {
 }
 
 /// What each buffer is an array of.
-fn words(bound: &Bound, d: DType, lanes: [Lane; 2], fours: bool) -> SmallVec<[Word; 8]> {
-    let plain = if d == DType::F64 { Word::Double } else { Word::Plain };
-    let mut words: SmallVec<[Word; 8]> = SmallVec::from_elem(plain, bound.buffers.len());
-    if d.size() < 4 {
-        words[usize::from(bound.spots[2].binding)] = Word::Atomic;
-    }
+fn words(bound: &Bound, d: DType, f16: bool, lanes: [Lane; 2], fours: bool) -> SmallVec<[Word; 8]> {
+    let mut words: SmallVec<[Word; 8]> = bound.written.iter().map(|w| Word::of(d, *w, f16)).collect();
     // Single elements can be read of it too, if operands share a buffer.
     for (k, four) in [lanes[0] != Lane::Single, lanes[1] != Lane::Single, fours].into_iter().enumerate() {
         if four {
@@ -270,7 +266,7 @@ impl Method for MatMul {
             _ => ([Lane::Single; 2], false),
         };
         let cut = self.cut(p, lanes, fours);
-        let words = words(&bound, d, lanes, fours);
+        let words = words(&bound, d, self.gpu.can().f16, lanes, fours);
         let nest = Self::nest(w);
         let shader = Shader { cut, dtype: d, rank: nest.dims.len(), bound: &bound, words: &words };
         let modes = lanes[0] as u32 | (lanes[1] as u32) << 2 | u32::from(fours) << 4;
