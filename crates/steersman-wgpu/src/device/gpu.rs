@@ -84,6 +84,8 @@ pub struct Gpu {
     pub(super) staging: Staging,
     pub(super) uploaded: AtomicU64,
     pub(super) downloaded: AtomicU64,
+    /// Held by whoever has something timed: there is one clock, and one device to be alone on.
+    pub(super) clock: Mutex<()>,
     pipelines: Pipelines,
     identity: Identity,
     software: bool,
@@ -117,10 +119,11 @@ impl Gpu {
         };
         let gpu = Gpu {
             pool: Mutex::new(Pool::new(limit, largest)),
-            batch: Mutex::new(Batch::new(&device)),
+            batch: Mutex::new(Batch::new(&device, &queue, &faults)),
             staging: Staging::default(),
             uploaded: AtomicU64::new(0),
             downloaded: AtomicU64::new(0),
+            clock: Mutex::new(()),
             pipelines: Pipelines::new(&device, options.pipeline_cache, options.checked),
             direct: can.shared_buffers && !options.staged,
             identity: found.identity.clone(),
@@ -240,17 +243,22 @@ impl Gpu {
         self.pool().find(at).ok_or_else(outside)
     }
 
-    /// Enqueues a dispatch; the first of its pipeline is no measurement.
+    /// Enqueues a dispatch; the first of its pipeline is no measurement. An error is this dispatch's own.
     pub(crate) fn launch(&self, launch: &Launch<'_>) -> Result<Ran, KernelError> {
         self.faults.alive()?;
-        let mut batch = self.batch();
-        guarded(|| {
-            if batch.add(&self.device, &self.queue, launch) {
-                batch.submit(&self.queue);
-            }
-        })?;
-        self.faults.take()?;
+        if let Some(why) = launch.pipeline.condemned() {
+            return Err(KernelError::Failed(why.into()));
+        }
+        if let Some(spoilt) = launch.reads().find_map(|start| self.faults.spoilt(start)) {
+            return Err(KernelError::Operand(spoilt.why().into()));
+        }
+        guarded(|| self.batch().add(launch))??;
         Ok(launch.pipeline.ran())
+    }
+
+    #[cfg(test)]
+    pub(super) fn pipelines(&self) -> &Pipelines {
+        &self.pipelines
     }
 
     pub(super) fn batch(&self) -> MutexGuard<'_, Batch> {

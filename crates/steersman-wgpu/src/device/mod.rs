@@ -13,5 +13,5 @@ mod staging;
 pub use adapter::{Found, adapters};
 pub(crate) use batch::Launch;
 pub use gpu::{Can, Counts, DeviceOptions, Gpu, OpenError};
-pub(crate) use pipeline::{Key, Source};
+pub(crate) use pipeline::{Key, Pipeline, Source};
 pub(crate) use pool::Held;

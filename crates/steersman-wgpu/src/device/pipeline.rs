@@ -1,13 +1,12 @@
 //! Sources to pipelines: compiled once, kept in memory, and on disk where the driver takes part.
 
-use super::adapter::ready;
-use super::fault::said;
+use super::fault::caught;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 use steersman_core::{KernelError, Ran, Seconds};
 
@@ -32,9 +31,20 @@ pub(crate) struct Pipeline {
     pub params: u64,
     pub took: Seconds,
     used: AtomicBool,
+    /// Why the driver would not have a dispatch of it.
+    condemned: OnceLock<String>,
 }
 
 impl Pipeline {
+    /// A dispatch of it failed: who next asks for one is told at once.
+    pub fn condemn(&self, why: &str) {
+        let _ = self.condemned.set(why.to_string());
+    }
+
+    pub fn condemned(&self) -> Option<&str> {
+        self.condemned.get().map(String::as_str)
+    }
+
     /// How a run with it counts: the first had to compile, and says nothing of the next.
     pub fn ran(&self) -> Ran {
         if self.used.load(Ordering::Relaxed) || self.used.swap(true, Ordering::Relaxed) {
@@ -98,9 +108,10 @@ impl Pipelines {
             return Err(KernelError::Failed(why.clone()));
         }
         let started = Instant::now();
-        let made = source().and_then(|s| {
+        let lasting = |why: String| Uncompiled { why, passing: false };
+        let made = source().map_err(lasting).and_then(|s| {
             catch_unwind(AssertUnwindSafe(|| self.compile(device, &s, started)))
-                .unwrap_or_else(|_| Err("the shader compiler panicked".into()))
+                .unwrap_or_else(|_| Err(lasting("the shader compiler panicked".into())))
         });
         match made {
             Ok(p) => {
@@ -111,17 +122,48 @@ impl Pipelines {
                 }
                 Ok(known.entry(key.clone()).or_insert_with(|| Arc::new(p)).clone())
             }
-            Err(why) => {
-                lock(&self.failed).insert(key.clone(), why.clone());
+            Err(Uncompiled { why, passing }) => {
+                if !passing {
+                    self.note_failed(key, &why);
+                }
                 Err(KernelError::Failed(why))
             }
         }
     }
 
-    fn compile(&self, device: &wgpu::Device, source: &Source, started: Instant) -> Result<Pipeline, String> {
-        let invalid = device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let internal = device.push_error_scope(wgpu::ErrorFilter::Internal);
-        let memory = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+    fn note_failed(&self, key: &Key, why: &str) {
+        let mut failed = lock(&self.failed);
+        if failed.len() >= MOST_FAILED {
+            failed.clear();
+        }
+        failed.insert(key.clone(), why.to_string());
+    }
+
+    fn compile(
+        &self,
+        device: &wgpu::Device,
+        source: &Source,
+        started: Instant,
+    ) -> Result<Pipeline, Uncompiled> {
+        let ((pipeline, layout, params), mishap) = caught(device, || self.make(device, source));
+        if let Some(mishap) = mishap {
+            let why = format!("the shader did not compile: {}", mishap.why);
+            return Err(Uncompiled { why, passing: mishap.memory });
+        }
+        let took = started.elapsed();
+        let mut all = lock(&self.took);
+        all.0 += 1;
+        all.1 += took;
+        let used = AtomicBool::new(false);
+        let condemned = OnceLock::new();
+        Ok(Pipeline { id: all.0, pipeline, layout, params, took: took.into(), used, condemned })
+    }
+
+    fn make(
+        &self,
+        device: &wgpu::Device,
+        source: &Source,
+    ) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout, u64) {
         let how = wgpu::ShaderModuleDescriptor {
             label: None,
             source: wgpu::ShaderSource::Wgsl(source.text.as_str().into()),
@@ -162,16 +204,7 @@ impl Pipelines {
             },
             cache: self.cache.as_ref().map(|(c, _)| c),
         });
-        let errors = [ready(memory.pop()), ready(internal.pop()), ready(invalid.pop())];
-        if let Some(error) = errors.into_iter().flatten().flatten().next() {
-            return Err(format!("the shader did not compile: {}", said(&error)));
-        }
-        let took = started.elapsed();
-        let mut all = lock(&self.took);
-        all.0 += 1;
-        all.1 += took;
-        let used = AtomicBool::new(false);
-        Ok(Pipeline { id: all.0, pipeline, layout, params, took: took.into(), used })
+        (pipeline, layout, params)
     }
 
     /// Whether work of this structure has run.

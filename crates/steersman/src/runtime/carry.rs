@@ -42,13 +42,18 @@ pub(crate) enum Trouble {
     Kernel(Offence, String),
     /// There is no room at this place now, or nothing gets there.
     Away(Place, String),
+    /// What lies at this place was never written: no kernel of this call is at fault.
+    Unwritten(Place, String),
     /// This device is gone.
     Lost(DeviceId, String),
 }
 
 impl Trouble {
     pub fn why(&self) -> &str {
-        let (Trouble::Kernel(_, why) | Trouble::Away(_, why) | Trouble::Lost(_, why)) = self;
+        let (Trouble::Kernel(_, why)
+        | Trouble::Away(_, why)
+        | Trouble::Unwritten(_, why)
+        | Trouble::Lost(_, why)) = self;
         why
     }
 
@@ -56,6 +61,7 @@ impl Trouble {
     fn moving(place: Place, why: KernelError) -> Trouble {
         match (place, why) {
             (Place::Device(id), KernelError::Lost(why)) => Trouble::Lost(id, why),
+            (place, KernelError::Operand(why)) => Trouble::Unwritten(place, why),
             (place, why) => Trouble::Away(place, why.to_string()),
         }
     }
@@ -290,6 +296,7 @@ impl Carrier {
         match (ran, place) {
             (Ok(Ok(done)), _) => Ok(done),
             (Ok(Err(KernelError::Lost(why))), Place::Device(id)) => Err(Trouble::Lost(id, why)),
+            (Ok(Err(KernelError::Operand(why))), _) => Err(Trouble::Unwritten(place, why)),
             (Ok(Err(why)), _) => Err(Trouble::Kernel(Offence::Failed, why.to_string())),
             (Err(panic), _) => {
                 let why = format!("panicked: {}", crate::panic_text(&*panic));

@@ -195,6 +195,10 @@ impl Inner {
                     return Err(Error::NoRoom { what, place: called, why });
                 }
             }
+            Trouble::Unwritten(place, why) => {
+                let (what, place) = (w.named(&places).to_string(), places.name(place));
+                return Err(Error::Lost { what, place, why });
+            }
             Trouble::Lost(id, why) => {
                 let place = Place::Device(id);
                 self.lose(id, &why);

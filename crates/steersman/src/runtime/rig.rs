@@ -98,6 +98,7 @@ impl Rig for PlacedRig {
         let ran = unsafe { self.carrier.run(&self.workload, (v.kernel, &**kernel), v.params, io, false) };
         let (ran, _) = ran.map_err(|trouble| match trouble {
             Trouble::Lost(_, why) => KernelError::Lost(why),
+            Trouble::Unwritten(_, why) => KernelError::Operand(why),
             other => KernelError::Failed(other.why().into()),
         })?;
         // It is done when its results are where they are wanted.

@@ -11,7 +11,7 @@ use super::matmul::{ranked_tiles, takes_tile};
 use super::method::{Method, on};
 use super::nest::MOST;
 use super::space::{space, weighed};
-use crate::device::{Gpu, Key, Launch, Source};
+use crate::device::{Gpu, Key, Source};
 use shader::{Cut, Shader};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -181,6 +181,6 @@ impl Method for Conv {
                 [n, m, (images as u32).min(most)]
             }
         };
-        self.gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
+        self.gpu.launch(&bound.launch(&pipeline, &params, groups))
     }
 }

@@ -8,7 +8,7 @@ mod shader;
 
 use super::bound::{Bound, Spot, both};
 use super::nest::{Nest, Path};
-use crate::device::{Gpu, Launch};
+use crate::device::Gpu;
 use crate::wgsl::Word;
 use shader::Shader;
 use smallvec::SmallVec;
@@ -85,12 +85,7 @@ pub(crate) fn run(
     let most = gpu.limits().max_compute_workgroups_per_dimension;
     let groups = items.div_ceil(cut.workgroup * cut.each).clamp(1, most);
     let params = shader.params(n, io.scalars);
-    gpu.launch(&Launch {
-        pipeline: &pipeline,
-        buffers: &bound.buffers,
-        params: &params,
-        groups: [groups, 1, 1],
-    })
+    gpu.launch(&bound.launch(&pipeline, &params, [groups, 1, 1]))
 }
 
 /// Whether four neighbours are four words in a row for everyone.

@@ -12,7 +12,7 @@ use super::elementwise::addressable;
 use super::method::{Method, on};
 use super::nest::Nest;
 use super::space::{space, weighed};
-use crate::device::{Gpu, Key, Launch, Source};
+use crate::device::{Gpu, Key, Source};
 use crate::wgsl::Word;
 use block::{Lane, TILES, Tile};
 use shader::{Cut, Shader};
@@ -290,6 +290,6 @@ impl Method for MatMul {
         let most = self.gpu.limits().max_compute_workgroups_per_dimension;
         let (down, across) = cut.span();
         let groups = [(n as u32).div_ceil(across), (m as u32).div_ceil(down), (batch as u32).min(most)];
-        self.gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
+        self.gpu.launch(&bound.launch(&pipeline, &params, groups))
     }
 }

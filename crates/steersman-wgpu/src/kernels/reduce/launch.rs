@@ -3,7 +3,7 @@
 use super::Cut;
 use super::shader::Shader;
 use super::shape::Shape;
-use crate::device::{Gpu, Launch};
+use crate::device::Gpu;
 use crate::kernels::bound::{Bound, both};
 use crate::wgsl::Word;
 use smallvec::SmallVec;
@@ -96,7 +96,7 @@ pub(crate) fn run(
             _ => [outputs.div_ceil(per).clamp(1, most), 1, 1],
         };
         let params = shader.params(io.scalars);
-        gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
+        gpu.launch(&bound.launch(&pipeline, &params, groups))
     };
     if form != Form::TwoPass || parts == 1 {
         let form = if form == Form::TwoPass { Form::Tree } else { form };
