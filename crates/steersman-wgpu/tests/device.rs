@@ -353,8 +353,11 @@ fn compiled_pipelines_are_kept_on_disk_where_the_driver_can() {
     let folder = std::env::temp_dir().join(format!("steersman-wgpu-{}", std::process::id()));
     let path = folder.join("pipelines");
     let options = || DeviceOptions { pipeline_cache: Some(path.clone()), ..DeviceOptions::default() };
-    for _ in 0..2 {
+    // Nothing there, what the one before left, and the same damaged.
+    for round in 0..3 {
         let Some(gpu) = open(options()) else { return };
+        let kept = gpu.identity().isa.iter().any(|i| i == "pipeline-cache");
+        assert_eq!(gpu.counts().found > 0, kept && round == 1, "round {round}");
         let add = kernel(&gpu, "map");
         let (x, y) = (filled(&gpu, &[1.0; 4]), filled(&gpu, &[1.0; 4]));
         apply(&*add, "add", 4, &[&x, &x], &y);
@@ -362,6 +365,13 @@ fn compiled_pipelines_are_kept_on_disk_where_the_driver_can() {
         gpu.save_pipelines().expect("a folder to write to");
         let kept = gpu.identity().isa.iter().any(|i| i == "pipeline-cache");
         assert_eq!(path.exists(), kept);
+        if kept && round == 1 {
+            let mut bytes = std::fs::read(&path).expect("the file");
+            *bytes.last_mut().expect("not empty") ^= 1;
+            std::fs::write(&path, bytes).expect("a folder to write to");
+        }
+        let aside = folder.join("pipelines.damaged");
+        assert_eq!(aside.exists(), kept && round == 2, "round {round}");
     }
     let _ = std::fs::remove_dir_all(folder);
 }

@@ -72,6 +72,8 @@ pub struct Counts {
     pub compiling: Duration,
     /// Bytes of buffers there are, taken or kept for reuse.
     pub held: u64,
+    /// Bytes of earlier processes' pipelines that the driver was given.
+    pub found: u64,
 }
 
 /// An open adapter. Everything on it can be called from any thread.
@@ -172,6 +174,7 @@ impl Gpu {
             compiled,
             compiling,
             held,
+            found: self.pipelines.found(),
         }
     }
 

@@ -4,6 +4,7 @@ mod adapter;
 mod batch;
 mod fault;
 mod gpu;
+mod kept;
 mod memory;
 mod pipeline;
 mod pool;

@@ -1,6 +1,7 @@
 //! Sources to pipelines: compiled once, kept in memory, and on disk where the driver takes part.
 
 use super::fault::caught;
+use super::kept;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,6 +59,16 @@ impl Pipeline {
 /// Pipelines kept at most: programs that make new expressions without end must not fill memory with them.
 const MOST: usize = 4096;
 
+/// Failures to compile that are kept at most.
+const MOST_FAILED: usize = 256;
+
+/// Why a source did not become a pipeline.
+struct Uncompiled {
+    why: String,
+    /// Whether it may do another time: there was no memory.
+    passing: bool,
+}
+
 /// Every pipeline of a device.
 pub(super) struct Pipelines {
     known: RwLock<HashMap<Key, Arc<Pipeline>>>,
@@ -66,6 +77,8 @@ pub(super) struct Pipelines {
     /// Structures of work that has run, whose pipelines are therefore here.
     ready: RwLock<HashSet<u64>>,
     cache: Option<(wgpu::PipelineCache, Option<PathBuf>)>,
+    /// Bytes of earlier processes' pipelines that the driver was given.
+    found: u64,
     /// Whether shaders check their indices and loops.
     checked: bool,
     took: Mutex<(u64, Duration)>,
@@ -76,14 +89,17 @@ pub(super) struct Pipelines {
 impl Pipelines {
     /// With what `path` holds from earlier, if the device can use such a thing.
     pub fn new(device: &wgpu::Device, path: Option<PathBuf>, checked: bool) -> Pipelines {
+        let mut found = 0;
         let cache = device.features().contains(wgpu::Features::PIPELINE_CACHE).then(|| {
-            let data = path.as_ref().and_then(|p| std::fs::read(p).ok());
+            let data = path.as_deref().and_then(kept::read);
             let how = wgpu::PipelineCacheDescriptor { label: None, data: data.as_deref(), fallback: true };
-            // SAFETY: the file is one this code wrote by `get_data`; its header names adapter and driver, and
-            // what does not match is not used.
+            found = data.as_ref().map_or(0, Vec::len) as u64;
+            // SAFETY: these bytes are what `get_data` gave, by their sum; their header names adapter and driver, and what
+            // does not match is not used.
             (unsafe { device.create_pipeline_cache(&how) }, path)
         });
         Pipelines {
+            found,
             checked,
             known: RwLock::default(),
             failed: Mutex::default(),
@@ -224,7 +240,12 @@ impl Pipelines {
         *lock(&self.took)
     }
 
-    /// Writes what the driver would like to find again, beside the old file first.
+    /// Bytes of earlier processes' pipelines that the driver was given.
+    pub fn found(&self) -> u64 {
+        self.found
+    }
+
+    /// Writes what the driver would like to find again.
     pub fn save(&self) -> std::io::Result<()> {
         let Some((cache, Some(path))) = &self.cache else { return Ok(()) };
         let compiled = self.compiled().0;
@@ -232,15 +253,30 @@ impl Pipelines {
             return Ok(());
         }
         let Some(data) = cache.get_data() else { return Ok(()) };
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let beside = path.with_extension(format!("{}.tmp", std::process::id()));
-        std::fs::write(&beside, data)?;
-        std::fs::rename(&beside, path)
+        kept::write(path, &data)
     }
 }
 
 fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     m.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_forgotten_before_they_fill_memory() {
+        let Some(found) = crate::adapters().into_iter().next() else {
+            return println!("skipped: no WebGPU adapter");
+        };
+        let gpu = crate::Gpu::open(&found, crate::DeviceOptions::default())
+            .expect("an adapter that was listed opens");
+        let pipelines = gpu.pipelines();
+        for i in 0..=MOST_FAILED as u32 {
+            let key: Key = smallvec::smallvec![u32::MAX, i];
+            assert!(pipelines.get(&gpu.device, &key, || Err("no source".into())).is_err());
+            assert!(lock(&pipelines.failed).len() <= MOST_FAILED);
+        }
+    }
 }
