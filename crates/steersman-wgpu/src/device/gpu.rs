@@ -183,6 +183,22 @@ impl Gpu {
         self.faults.lost()
     }
 
+    /// Hands what was enqueued to the device, without waiting for it.
+    pub fn submit(&self) -> Result<(), KernelError> {
+        self.faults.alive()?;
+        guarded(|| self.batch().submit()).map(drop)
+    }
+
+    /// The same if it has nothing to do: nothing is gained by waiting for more.
+    pub(crate) fn submit_if_idle(&self) -> Result<(), KernelError> {
+        guarded(|| {
+            let mut batch = self.batch();
+            if batch.idle() {
+                batch.submit();
+            }
+        })
+    }
+
     /// Writes compiled pipelines to where the options said, if the driver can.
     pub fn save_pipelines(&self) -> std::io::Result<()> {
         self.pipelines.save()
