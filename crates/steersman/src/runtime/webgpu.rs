@@ -2,6 +2,7 @@
 
 use super::accelerator::Door;
 use super::{Inner, Runtime};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -45,7 +46,11 @@ impl Runtime {
                 if search.is_over() {
                     return;
                 }
-                search.add(&found);
+                let name = &found.identity.part;
+                // One driver's mistake is not the next adapter's.
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| search.add(&found))) {
+                    search.say(format!("{name} cannot be used: it panicked: {}", crate::panic_text(&*panic)));
+                }
             }
         };
         let thread = std::thread::Builder::new().name("steersman-webgpu".into()).spawn(work);
