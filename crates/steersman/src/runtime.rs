@@ -243,8 +243,10 @@ impl Runtime {
     /// Times variants of a workload in turns, on operands of this runtime's own. What a variant needs moved is part
     /// of its time.
     pub fn contest(&self, w: &Workload, variants: &[Variant], how: &Contest) -> Result<Vec<Series>, Error> {
-        let mut rig = rig(&self.inner.carrier, &self.inner.engine, w)
-            .map_err(|why| Error::Memory { workload: w.to_string(), why })?;
+        let mut rig = rig(&self.inner.carrier, &self.inner.engine, w).map_err(|why| Error::Memory {
+            workload: w.named(&self.inner.engine.places()).to_string(),
+            why,
+        })?;
         Ok(contest(&mut *rig, variants, how, &mut |_| {}))
     }
 }

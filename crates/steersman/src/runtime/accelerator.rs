@@ -22,9 +22,10 @@
 use crate::plan::Planner;
 use crate::remember;
 use crate::runtime::{Inner, Runtime};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use steersman_core::log::{DecisionLog, Entry};
+use steersman_core::place::Wire;
 use steersman_core::wisdom::Wisdom;
 use steersman_core::{Device, DeviceId, Engine, Kernel, Memory, Place};
 
@@ -35,6 +36,8 @@ const MOST: usize = 256;
 pub(crate) struct Accelerator {
     pub memory: Arc<dyn Memory>,
     pub fingerprint: u64,
+    /// Whether it was calibrated, now or in an earlier process.
+    pub calibrated: AtomicBool,
 }
 
 /// All of them, by device id. Append-only, so that reading takes no lock.
@@ -94,11 +97,12 @@ impl Door {
         }
     }
 
-    /// Lets a device in.
+    /// Lets a device in, with the way to it if that was timed; what earlier processes saw of it counts more.
     pub fn add(
         &self,
         device: Device,
         memory: Arc<dyn Memory>,
+        wire: Option<Wire>,
         kernels: impl FnOnce(DeviceId) -> Vec<Arc<dyn Kernel>>,
     ) -> DeviceId {
         let fingerprint = device.identity.fingerprint();
@@ -107,7 +111,7 @@ impl Door {
         let id = self.engine.add_device(device);
         let all = &self.accelerators;
         let Some(slot) = all.slots.get(id.0 as usize) else { return id };
-        if slot.set(Accelerator { memory, fingerprint }).is_err() {
+        if slot.set(Accelerator { memory, fingerprint, calibrated: AtomicBool::new(false) }).is_err() {
             return id;
         }
         for kernel in kernels(id) {
@@ -116,7 +120,13 @@ impl Door {
                 self.log.push(Entry { kernel: name, note: Some(why.to_string()), ..Entry::default() });
             }
         }
-        remember::restore(&self.engine, id, fingerprint, &mut self.wisdom.load(fingerprint));
+        if let Some(wire) = wire {
+            self.engine.set_wire(id, wire);
+        }
+        let known = remember::restore(&self.engine, id, fingerprint, &mut self.wisdom.load(fingerprint));
+        if let Some(accelerator) = all.get(id) {
+            accelerator.calibrated.store(known, Ordering::Release);
+        }
         all.count.fetch_add(1, Ordering::AcqRel);
         // Plans made without it stand until they are made anew.
         self.planner.forget();
@@ -133,6 +143,6 @@ impl Runtime {
         memory: Arc<dyn Memory>,
         kernels: impl FnOnce(DeviceId) -> Vec<Arc<dyn Kernel>>,
     ) -> DeviceId {
-        Door::of(&self.inner).add(device, memory, kernels)
+        Door::of(&self.inner).add(device, memory, None, kernels)
     }
 }

@@ -4,13 +4,15 @@ use super::accelerator::Door;
 use super::{Inner, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use steersman_core::cost::Machine;
 use steersman_core::knobs::Knobs;
 use steersman_core::log::{DecisionLog, Entry};
-use steersman_core::{Device, Place, glob};
-use steersman_wgpu::{DeviceOptions, Found, Gpu, adapters};
+use steersman_core::place::Wire;
+use steersman_core::{Bytes, Device, Place, glob};
+use steersman_wgpu::{DeviceOptions, Found, Gpu, Probed, adapters};
 
 /// Time to find out how fast a device is, if nothing is remembered of it.
 const PROBE: Duration = Duration::from_millis(300);
@@ -88,14 +90,9 @@ impl Search {
             return;
         }
         let known = self.door.wisdom.load(fingerprint).machine.is_some();
-        let machine = match known || knobs.frozen {
-            true => Machine::default(),
-            false => {
-                let machine = gpu.probe(PROBE).map(|p| p.machine).unwrap_or_default();
-                let counts = gpu.counts();
-                let each = counts.compiling.checked_div(counts.compiled as u32);
-                Machine { setup: each.map(|t| t.as_secs_f64()), ..machine }
-            }
+        let (machine, wire) = match known || knobs.frozen {
+            true => Default::default(),
+            false => self.probed(&gpu),
         };
         let device = Device { identity: gpu.identity().clone(), place: Place::Host, machine };
         // Two adapters of one family need two names.
@@ -106,10 +103,27 @@ impl Search {
         let (part, keeps) = (name.clone(), gpu.clone());
         let compiled = Compiled { part, save: Box::new(move || keeps.save_pipelines()) };
         self.compiled.lock().unwrap_or_else(|e| e.into_inner()).push(compiled);
-        self.door.add(device, gpu, |id| kernels.kernels_as(id, &prefix));
+        self.door.add(device, gpu, wire, |id| kernels.kernels_as(id, &prefix));
     }
 
-    /// Where compiled pipelines are kept: beside the wisdom, if that is kept at all. Drivers check what they find there.
+    /// How fast a device is and the way to it, as far as there was time to find out.
+    fn probed(&self, gpu: &Arc<Gpu>) -> (Machine, Option<Wire>) {
+        let probed = gpu.probe(PROBE).unwrap_or_else(|why| {
+            self.say(format!("{} could not be timed: {why}", gpu.identity().part));
+            Probed::default()
+        });
+        let counts = gpu.counts();
+        let each = counts.compiling.checked_div(counts.compiled as u32);
+        let mut wire = Wire::default();
+        for (lane, times) in [(&mut wire.out, &probed.link.upload), (&mut wire.home, &probed.link.download)] {
+            times.iter().for_each(|(bytes, took)| lane.add(Bytes(*bytes as u64), *took));
+        }
+        let seen = !wire.out.is_supposed() || !wire.home.is_supposed();
+        (Machine { setup: each.map(|t| t.as_secs_f64()), ..probed.machine }, seen.then_some(wire))
+    }
+
+    /// Where compiled pipelines are kept: beside the wisdom, if that is kept at all. Two equal parts share the file: what
+    /// was compiled for one is what the other would compile, and the last to save wins.
     fn pipelines(&self, fingerprint: u64) -> Option<PathBuf> {
         let folder = self.door.wisdom.path()?.parent()?;
         Some(folder.join(format!("pipelines-{fingerprint:016x}.bin")))
