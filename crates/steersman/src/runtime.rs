@@ -48,6 +48,8 @@ pub(crate) struct Inner {
     /// What writes down what a device's driver compiled.
     #[cfg(feature = "webgpu")]
     compiled: Arc<Mutex<Vec<webgpu::Compiled>>>,
+    /// Whether devices are still being looked for.
+    pub(crate) searching: Arc<AtomicBool>,
     /// Looks for devices that take their time to be found.
     arriving: Mutex<Option<JoinHandle<()>>>,
 }
@@ -133,6 +135,7 @@ impl Runtime {
             carrier: Carrier::new(engine.clone(), cpu.clone()),
             #[cfg(feature = "webgpu")]
             compiled: Arc::default(),
+            searching: Arc::default(),
             arriving: Mutex::new(None),
             cpu,
             engine,
@@ -144,7 +147,9 @@ impl Runtime {
             runtime.look_for_adapters();
         }
         let k = &runtime.inner.knobs;
-        if k.calibrate_background && !k.frozen && !calibrated {
+        // An adapter may come that was never calibrated, whatever is known of the host.
+        let more_to_come = cfg!(feature = "webgpu") && k.webgpu_enabled;
+        if k.calibrate_background && !k.frozen && (!calibrated || more_to_come) {
             let started = Background::start(&runtime.inner);
             *runtime.inner.background.lock().unwrap_or_else(|e| e.into_inner()) = started;
         }
@@ -269,7 +274,8 @@ impl Inner {
         let calibrated = self.calibrated.load(Ordering::Acquire);
         let mut batch = remember::collect(&self.engine, self.cpu_id, self.fingerprint, calibrated);
         for (id, device) in self.carrier.accelerators.iter() {
-            remember::add_accelerator(&mut batch, &self.engine, id, device.fingerprint);
+            let calibrated = device.calibrated.load(Ordering::Acquire);
+            remember::add_accelerator(&mut batch, &self.engine, id, device.fingerprint, calibrated);
         }
         batch.log = log;
         batch.usage = self.tracker.take_unsaved();

@@ -31,6 +31,14 @@ struct Search {
     compiled: Arc<Mutex<Vec<Compiled>>>,
     /// For whom.
     runtime: Weak<Inner>,
+    /// Whether there is more to come, for those who wait for it.
+    searching: Arc<AtomicBool>,
+}
+
+impl Drop for Search {
+    fn drop(&mut self) {
+        self.searching.store(false, Ordering::Release);
+    }
 }
 
 impl Runtime {
@@ -42,7 +50,9 @@ impl Runtime {
             knobs: inner.knobs.clone(),
             compiled: inner.compiled.clone(),
             runtime: Arc::downgrade(inner),
+            searching: inner.searching.clone(),
         };
+        inner.searching.store(true, Ordering::Release);
         let work = move || {
             for found in adapters() {
                 if search.is_over() {
