@@ -162,6 +162,9 @@ pub enum KernelError {
     /// The kernel gave up, or its device did.
     #[error("{0}")]
     Failed(String),
+    /// What an operand should hold was never written: whoever was to write it failed, not this kernel.
+    #[error("what an operand should hold was never written: {0}")]
+    Operand(String),
     /// The device is gone, and all that was in its memory.
     #[error("the device was lost: {0}")]
     Lost(String),

@@ -33,6 +33,14 @@ pub enum MemoryError {
         /// Bytes of the largest block.
         most: usize,
     },
+    /// The device's driver gave none, though the limit allows it.
+    #[error("the driver gave no {need} bytes: {why}")]
+    Refused {
+        /// Bytes asked for.
+        need: usize,
+        /// What it said.
+        why: String,
+    },
     /// The device is gone.
     #[error("the device was lost: {0}")]
     Lost(String),
@@ -52,7 +60,7 @@ pub trait Memory: Send + Sync {
     /// Copies bytes to the host, after all that was enqueued before.
     fn download(&self, from: Address, to: &mut [u8]) -> Result<(), KernelError>;
 
-    /// Returns when everything enqueued is done; says if some of it failed.
+    /// Returns when everything enqueued is done; says if some of what this thread enqueued failed.
     fn wait(&self) -> Result<(), KernelError>;
 
     /// Whether a transfer that another thread starts goes on beside the device's work and the host's. Plans then

@@ -42,23 +42,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("first run, compiling   {:>10.2?}", started.elapsed());
     gpu.wait()?;
 
-    let each = |wait: bool| -> Result<Vec<Duration>, KernelError> {
+    let each = |timed: &dyn Fn() -> Result<(), KernelError>| -> Result<Vec<Duration>, KernelError> {
         let mut times = Vec::new();
         for _ in 0..2000 {
             let started = Instant::now();
             enqueue()?;
-            if wait {
-                gpu.wait()?;
-            }
+            timed()?;
             times.push(started.elapsed());
-            if !wait {
-                gpu.wait()?;
-            }
+            gpu.wait()?;
         }
         Ok(times)
     };
-    println!("enqueue one, p50       {:>10.2?}", median(each(false)?));
-    println!("enqueue and wait, p50  {:>10.2?}", median(each(true)?));
+    println!("enqueue one, p50       {:>10.2?}", median(each(&|| Ok(()))?));
+    println!("and submit it, p50     {:>10.2?}", median(each(&|| gpu.submit())?));
+    println!("enqueue and wait, p50  {:>10.2?}", median(each(&|| gpu.wait())?));
 
     let mut batches = Vec::new();
     for _ in 0..20 {

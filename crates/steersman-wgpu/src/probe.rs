@@ -60,7 +60,8 @@ impl Gpu {
                 capacity: None,
                 private: false,
                 copy: vec![bytes],
-                read: vec![bytes],
+                // Nothing is only read here.
+                read: Vec::new(),
                 stream: Vec::new(),
             }];
         }
@@ -77,6 +78,15 @@ impl Gpu {
             probed.machine.peak_f32.insert(PEAK.into(), rate);
         }
         Ok(probed)
+    }
+}
+
+/// Large pieces for each invocation, where the adapter takes them; else what it would be run with.
+fn point(kernel: &dyn Kernel, w: &Workload) -> Params {
+    let large = Params { threads: 1, variant: 3 };
+    match kernel.space(w).contains(&large) {
+        true => large,
+        false => kernel.params(w).first().copied().unwrap_or(Params::SERIAL),
     }
 }
 
@@ -150,7 +160,7 @@ impl Laid {
         let inputs: Vec<_> = self.inputs.iter().map(Block::address).collect();
         let io = Io { scalars: &self.scalars, ..Io::new(&inputs, self.output.address()) };
         // SAFETY: the blocks have the workload's sizes, and the kernels here take these workloads.
-        unsafe { kernel.run(&self.workload, Params { threads: 1, variant: 3 }, io) }?;
+        unsafe { kernel.run(&self.workload, point(&**kernel, &self.workload), io) }?;
         self.gpu.wait()
     }
 }

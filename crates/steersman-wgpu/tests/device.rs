@@ -55,7 +55,21 @@ fn adapters_say_what_they_are() {
         assert!(["vulkan", "metal", "dx12"].contains(&f.identity.family.as_str()), "{:?}", f.identity);
         assert_eq!(f.identity.memory, None, "wgpu cannot tell");
         assert!(f.identity.isa.is_sorted());
+        // What other work its kernels would be given with another of these.
+        for what in [
+            "vendor-",
+            "device-",
+            "binding-",
+            "buffer-",
+            "buffers-",
+            "uniform-",
+            "groups-",
+            "workgroup-memory-",
+        ] {
+            assert!(f.identity.isa.iter().any(|i| i.starts_with(what)), "{what}: {:?}", f.identity);
+        }
     }
+    assert!(found().is_sorted_by_key(|f| f.software), "software comes last");
 }
 
 #[test]
@@ -259,6 +273,96 @@ fn time_is_taken_and_work_inside_is_done() {
 }
 
 #[test]
+fn what_others_have_the_device_do_is_not_this_works_time() {
+    let Some(gpu) = limited(1 << 24) else { return };
+    let add = kernel(&gpu, "map");
+    let (x, y, z) = (filled(&gpu, &[0.5; 64]), filled(&gpu, &[0.0; 64]), filled(&gpu, &[0.0; 64]));
+    apply(&*add, "add", 64, &[&x, &x], &y);
+    let alone = gpu.timed(&mut || Ok(apply(&*add, "add", 64, &[&x, &x], &y))).expect("timed").0;
+    assert_eq!(alone, Ran::Clean);
+    let mut work = || {
+        std::thread::scope(|s| s.spawn(|| apply(&*add, "add", 64, &[&x, &x], &z)).join().expect("it ran"));
+        Ok(apply(&*add, "add", 64, &[&x, &x], &y))
+    };
+    assert_eq!(gpu.timed(&mut work).expect("timed").0, Ran::Disturbed);
+    // Two who want the time take turns.
+    std::thread::scope(|s| {
+        let both = [&y, &z].map(|to| {
+            let (gpu, add, x) = (&gpu, &add, &x);
+            s.spawn(move || {
+                for _ in 0..50 {
+                    let (ran, _) =
+                        gpu.timed(&mut || Ok(apply(&**add, "add", 64, &[x, x], to))).expect("timed");
+                    assert_eq!(ran, Ran::Clean);
+                }
+            })
+        });
+        both.into_iter().for_each(|t| t.join().expect("nobody was disturbed"));
+    });
+}
+
+#[test]
+fn long_work_begins_at_once_and_short_work_is_gathered() {
+    let Some(gpu) = limited(1 << 28) else { return };
+    let (product, add) = (kernel(&gpu, "matmul-blocked"), kernel(&gpu, "map"));
+    let blocks = [0; 3].map(|_| gpu.clone().take(1 << 20).expect("a block"));
+    let [a, b, c] = &blocks;
+    let w: Workload = "matmul f32 512x512 512x512".parse().expect("a workload");
+    let run = || {
+        let inputs = [a.address(), b.address()];
+        // SAFETY: the blocks hold matrices of this shape.
+        unsafe { product.run(&w, product.params(&w)[0], Io::new(&inputs, c.address())) }.expect("a run")
+    };
+    gpu.wait().expect("idle");
+    let before = gpu.counts().submissions;
+    run();
+    assert_eq!(gpu.counts().submissions, before + 1, "nobody waited, and it has begun");
+    gpu.wait().expect("done");
+    let before = gpu.counts().submissions;
+    for _ in 0..100 {
+        apply(&*add, "add", 8, &[a, b], c);
+    }
+    assert_eq!(gpu.counts().submissions, before);
+}
+
+#[test]
+fn f16_is_the_same_by_the_adapters_own_and_by_words() {
+    let halves: Vec<u16> = (0..4099u32).map(|i| (i * 16 + i % 7) as u16).collect();
+    let bytes: Vec<u8> = halves.iter().flat_map(|h| h.to_ne_bytes()).collect();
+    let results = [false, true].map(|plain| {
+        let gpu = open(DeviceOptions { plain, ..DeviceOptions::default() })?;
+        assert_eq!(gpu.can().f16, !plain && gpu.identity().isa.iter().any(|i| i == "f16"));
+        let run = |name: &str, text: &str, out: usize| {
+            let w: Workload = text.parse().expect("a workload");
+            let blocks = [0; 2].map(|_| gpu.clone().take(bytes.len()).expect("a small block"));
+            blocks.iter().for_each(|b| gpu.upload(&bytes, b.address()).expect("an upload"));
+            let to = gpu.clone().take(out * 2).expect("a small block");
+            let inputs: Vec<_> = w.inputs().iter().zip(&blocks).map(|(_, b)| b.address()).collect();
+            let k = kernel(&gpu, name);
+            k.supports(&w).expect("it is taken");
+            // SAFETY: the blocks have the workload's sizes.
+            unsafe { k.run(&w, Params::SERIAL, Io::new(&inputs, to.address())) }.expect("a run");
+            let mut back = vec![0u8; out * 2];
+            gpu.download(to.address(), &mut back).expect("a download");
+            // NaN are one as good as another.
+            let half = |c: &[u8]| u16::from_ne_bytes([c[0], c[1]]);
+            back.chunks_exact(2).map(|c| Some(half(c)).filter(|h| h & 0x7fff <= 0x7c00)).collect::<Vec<_>>()
+        };
+        Some([
+            run("map", "mul f16 4099 4099", 4099),
+            run("map-vec4", "add f16 4096 4096", 4096),
+            run("map", "exp f16 4099", 4099),
+            run("reduce-tree", "max f16 1000x4 axis=0", 4),
+            run("matmul-tiled", "matmul f16 33x31 31x29", 33 * 29),
+        ])
+    });
+    let [own, words] = results;
+    if gpu().is_some_and(|gpu| gpu.software()) {
+        assert_eq!(own, words);
+    }
+}
+
+#[test]
 fn an_adapter_without_f64_refuses_it_with_the_reason_and_still_moves_it() {
     let Some(gpu) = open(DeviceOptions { plain: true, ..DeviceOptions::default() }) else { return };
     assert!(!gpu.can().f64);
@@ -353,15 +457,24 @@ fn compiled_pipelines_are_kept_on_disk_where_the_driver_can() {
     let folder = std::env::temp_dir().join(format!("steersman-wgpu-{}", std::process::id()));
     let path = folder.join("pipelines");
     let options = || DeviceOptions { pipeline_cache: Some(path.clone()), ..DeviceOptions::default() };
-    for _ in 0..2 {
+    // Nothing there, what the one before left, and the same damaged.
+    for round in 0..3 {
         let Some(gpu) = open(options()) else { return };
+        let kept = gpu.identity().isa.iter().any(|i| i == "pipeline-cache");
+        assert_eq!(gpu.counts().found > 0, kept && round == 1, "round {round}");
         let add = kernel(&gpu, "map");
         let (x, y) = (filled(&gpu, &[1.0; 4]), filled(&gpu, &[1.0; 4]));
         apply(&*add, "add", 4, &[&x, &x], &y);
         assert_eq!(floats(&gpu, y.address(), 4), [2.0; 4]);
         gpu.save_pipelines().expect("a folder to write to");
-        let kept = gpu.identity().isa.iter().any(|i| i == "pipeline-cache");
         assert_eq!(path.exists(), kept);
+        if kept && round == 1 {
+            let mut bytes = std::fs::read(&path).expect("the file");
+            *bytes.last_mut().expect("not empty") ^= 1;
+            std::fs::write(&path, bytes).expect("a folder to write to");
+        }
+        let aside = folder.join("pipelines.damaged");
+        assert_eq!(aside.exists(), kept && round == 2, "round {round}");
     }
     let _ = std::fs::remove_dir_all(folder);
 }

@@ -8,7 +8,7 @@ use crate::remember;
 use crate::runtime::{Carrier, Inner, Keeper, Runtime, at, rig};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use steersman_core::cost::Machine;
 use steersman_core::measure::Rig;
@@ -68,6 +68,10 @@ const EACH_DEVICE: Duration = Duration::from_secs(8);
 const CLOCK: Duration = Duration::from_millis(1);
 /// The same of where cores lie, which takes 10 µs to see and stays for seconds.
 const CORES: Duration = Duration::from_millis(5);
+/// How often it is looked whether devices have come.
+const LOOK: Duration = Duration::from_millis(10);
+/// Time in the background for each device of its own: a search of parameters is part of it.
+const EACH_IN_BACKGROUND: Duration = Duration::from_secs(3);
 /// Samples needed before a calibration counts as one.
 const ENOUGH_SAMPLES: usize = 300;
 /// The same of one that was broken off: fewer are kept, and the next one goes on from there.
@@ -128,6 +132,9 @@ pub(crate) struct Calibrator {
     carrier: Carrier,
     device: DeviceId,
     keeper: Arc<Keeper>,
+    searching: Arc<AtomicBool>,
+    /// Whether what was calibrated before is left as it is, and devices that are still to come are waited for.
+    rest_only: bool,
 }
 
 impl Bench for Calibrator {
@@ -152,14 +159,28 @@ impl Calibrator {
             carrier: inner.carrier.clone(),
             device: inner.cpu_id,
             keeper: inner.keeper.clone(),
+            searching: inner.searching.clone(),
+            rest_only: true,
         }
     }
 
-    /// The places of devices with memory of their own that are there.
+    /// The places of devices with memory of their own that are there and have a part in this.
     fn away(&self) -> Vec<Place> {
         let there = |id: &DeviceId| self.engine.guard().lost(*id).is_none();
-        let all = self.carrier.accelerators.iter().map(|(id, _)| id);
-        all.filter(there).map(Place::Device).collect()
+        let all = self.carrier.accelerators.iter();
+        let wanted = all.filter(|(_, a)| !(self.rest_only && a.calibrated.load(Ordering::Acquire)));
+        wanted.map(|(id, _)| id).filter(there).map(Place::Device).collect()
+    }
+
+    /// Devices that may still come are waited for, in the background alone; whether to go on.
+    fn wait_for_devices(&self, go_on: &mut dyn FnMut() -> bool) -> bool {
+        while self.rest_only && self.searching.load(Ordering::Acquire) {
+            if !go_on() {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
     }
 
     /// Whether a device was seen to move bytes quicker than the host does.
@@ -196,13 +217,24 @@ impl Calibrator {
             let devices = std::iter::once(self.device).chain(there).collect();
             Before::take(&self.engine, devices, !how.quick)
         });
-        let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
-        self.probe(how, slice, &mut |phase| tell(phase, &mut broken));
+        let host_too = !(self.rest_only && self.keeper.calibrated.load(Ordering::Acquire));
+        if host_too {
+            let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
+            self.probe(how, slice, &mut |phase| tell(phase, &mut broken));
+        }
         let left = || budget.saturating_sub(started.elapsed());
         let host = left().saturating_sub(extra);
         let host = if away.is_empty() { host } else { host.mul_f64(HOST) };
-        let mut report =
-            self.measure(plan::workloads(how.quick), host, &mut |phase| tell(phase, &mut broken));
+        let mut report = match host_too {
+            true => self.measure(plan::workloads(how.quick), host, &mut |phase| tell(phase, &mut broken)),
+            false => tune::Report::default(),
+        };
+        if !report.interrupted {
+            let looking = "looking for devices".to_string();
+            report.interrupted |= !self.wait_for_devices(&mut || tell(looking.clone(), &mut broken));
+        }
+        // Those that came meanwhile, too.
+        let away = self.away();
         for (i, &place) in away.iter().enumerate() {
             if report.interrupted {
                 break;
@@ -210,9 +242,10 @@ impl Calibrator {
             let name = self.engine.places().name(place);
             tell(format!("timing the way to {name}"), &mut broken);
             self.carrier.probe_link(place);
-            let share = left() / (away.len() - i) as u32;
+            let own = if self.rest_only { EACH_IN_BACKGROUND } else { Duration::ZERO };
+            let share = (left() / (away.len() - i) as u32).max(own);
             let begun = Instant::now();
-            if !how.quick {
+            if !how.quick || self.rest_only {
                 self.search(place, share.mul_f64(SEARCH), &mut |w| {
                     tell(format!("searching parameters on {name} for {w}"), &mut broken)
                 });
@@ -229,9 +262,15 @@ impl Calibrator {
             wanted.extend(plan::workloads(how.quick));
             let workloads = wanted.iter().map(there).filter(quick).collect();
             let rest = share.saturating_sub(begun.elapsed());
-            report += self.measure(workloads, rest, &mut |phase| tell(phase, &mut broken));
+            let there = self.measure(workloads, rest, &mut |phase| tell(phase, &mut broken));
+            let Place::Device(id) = place else { continue };
+            if let Some(device) = self.carrier.accelerators.get(id).filter(|_| !there.interrupted) {
+                device.calibrated.store(true, Ordering::Release);
+                self.keeper.probed.store(true, Ordering::Release);
+            }
+            report += there;
         }
-        if let Some(device) = self.engine.devices().get(self.device.0 as usize) {
+        if let Some(device) = self.engine.devices().get(self.device.0 as usize).filter(|_| host_too) {
             let machine = Machine { rest: self.cpu.calm.rest(), ..device.machine.clone() };
             self.engine.set_machine(self.device, machine);
         }
@@ -241,7 +280,7 @@ impl Calibrator {
             self.keeper.outdate(remember::outdated(&self.engine, &anew));
         }
         let enough = if report.interrupted { ENOUGH_BROKEN_OFF } else { ENOUGH_SAMPLES };
-        if report.samples >= enough {
+        if host_too && report.samples >= enough {
             self.keeper.calibrated.store(true, Ordering::Release);
         }
         self.engine.forget_incumbents();
@@ -301,7 +340,8 @@ impl Runtime {
         if self.inner.knobs.frozen || self.inner.engine.is_frozen() {
             return Err(Error::Frozen { doing: "calibrate" });
         }
-        let report = Calibrator::of(&self.inner).run(how, progress);
+        let all = Calibrator { rest_only: false, ..Calibrator::of(&self.inner) };
+        let report = all.run(how, progress);
         self.save()?;
         Ok(report)
     }

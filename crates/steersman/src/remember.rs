@@ -252,13 +252,21 @@ pub fn collect(engine: &Engine, device: DeviceId, fingerprint: u64, calibrated: 
 }
 
 /// Adds all that is known of a device with memory of its own, and of the way to it.
-pub fn add_accelerator(batch: &mut Batch, engine: &Engine, device: DeviceId, fingerprint: u64, since: u64) {
-    let other = collect(engine, device, fingerprint, false, since);
+pub fn add_accelerator(
+    batch: &mut Batch,
+    engine: &Engine,
+    device: DeviceId,
+    fingerprint: u64,
+    calibrated: bool,
+    since: u64,
+) {
+    let other = collect(engine, device, fingerprint, calibrated, since);
     batch.devices.extend(other.devices);
     batch.cells.extend(other.cells);
     batch.history.extend(other.history);
     batch.quarantine.extend(other.quarantine);
     batch.lifted.extend(other.lifted);
+    batch.meta.extend(other.meta);
     if let Some(wire) = engine.wire(device) {
         let value = serde_json::to_string(&wire).unwrap_or_default();
         batch.meta.push(MetaRow { key: wire_key(fingerprint), value, updated: 0.0 });

@@ -36,16 +36,18 @@ pub(crate) struct Inner {
     pub(crate) cpu_id: DeviceId,
     pub(crate) fingerprint: u64,
     pub(crate) knobs: Knobs,
-    pub(crate) log: DecisionLog,
+    pub(crate) log: Arc<DecisionLog>,
     tracker: Tracker,
     pub(crate) keeper: Arc<Keeper>,
-    notices: Mutex<Vec<Notice>>,
+    notices: Arc<Mutex<Vec<Notice>>>,
     background: Mutex<Option<Background>>,
-    pub(crate) planner: Planner,
+    pub(crate) planner: Arc<Planner>,
     pub(crate) carrier: Carrier,
     /// What writes down what a device's driver compiled.
     #[cfg(feature = "webgpu")]
-    compiled: Mutex<Vec<webgpu::Compiled>>,
+    compiled: Arc<Mutex<Vec<webgpu::Compiled>>>,
+    /// Whether devices are still being looked for.
+    pub(crate) searching: Arc<AtomicBool>,
     /// Looks for devices that take their time to be found.
     arriving: Mutex<Option<JoinHandle<()>>>,
 }
@@ -138,17 +140,18 @@ impl Runtime {
             outdated: Mutex::default(),
         });
         let inner = Arc::new(Inner {
-            log: DecisionLog::new(knobs.log_capacity),
+            log: Arc::new(DecisionLog::new(knobs.log_capacity)),
             tracker,
             cpu_id,
             fingerprint,
             keeper,
-            notices: Mutex::new(notices),
+            notices: Arc::new(Mutex::new(notices)),
             background: Mutex::new(None),
-            planner: Planner::default(),
+            planner: Arc::default(),
             carrier,
             #[cfg(feature = "webgpu")]
-            compiled: Mutex::default(),
+            compiled: Arc::default(),
+            searching: Arc::default(),
             arriving: Mutex::new(None),
             cpu,
             engine,
@@ -163,7 +166,9 @@ impl Runtime {
             }
         }
         let k = &runtime.inner.knobs;
-        if k.calibrate_background && !k.frozen && !calibrated {
+        // An adapter may come that was never calibrated, whatever is known of the host.
+        let more_to_come = cfg!(feature = "webgpu") && k.webgpu_enabled;
+        if k.calibrate_background && !k.frozen && (!calibrated || more_to_come) {
             let started = Background::start(&runtime.inner);
             *runtime.inner.background.lock().unwrap_or_else(|e| e.into_inner()) = started;
         }
@@ -292,8 +297,10 @@ impl Runtime {
         how: &Contest,
         running: &mut dyn FnMut(Variant) -> ControlFlow<()>,
     ) -> Result<Vec<Series>, Error> {
-        let mut rig = rig(&self.inner.carrier, &self.inner.engine, w)
-            .map_err(|why| Error::Memory { workload: w.to_string(), why })?;
+        let mut rig = rig(&self.inner.carrier, &self.inner.engine, w).map_err(|why| Error::Memory {
+            workload: w.named(&self.inner.engine.places()).to_string(),
+            why,
+        })?;
         Ok(contest(&mut *rig, variants, how, running))
     }
 }
@@ -317,8 +324,8 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Drivers do not like a process that ends while they start. The last handle may be that thread's own.
-        if let Some(thread) = self.arriving().filter(|t| t.thread().id() != std::thread::current().id()) {
+        // Drivers do not like a process that ends while they start.
+        if let Some(thread) = self.arriving() {
             let _ = thread.join();
         }
         if let Some(b) = self.background.get_mut().unwrap_or_else(|e| e.into_inner()).take() {

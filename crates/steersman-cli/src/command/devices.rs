@@ -38,10 +38,12 @@ pub fn run(screen: &Screen) -> Outcome {
             &json!({ "calibrated": calibrated, "devices": list, "adapters": adapters, "state": state }),
         );
     }
+    let adapters = adapters();
     for (i, d) in devices.iter().enumerate() {
-        screen.print(&as_text(screen, &runtime, i, d))?;
+        let software = adapters.iter().any(|a| a.software && a.identity == d.identity);
+        screen.print(&as_text(screen, &runtime, i, d, software))?;
     }
-    screen.print(&unused(screen, &devices))?;
+    screen.print(&unused(screen, &runtime, &devices, &adapters))?;
     screen.print(&state(screen, &Senses::new().read()))
 }
 
@@ -49,14 +51,24 @@ fn is_used(devices: &[Device], adapter: &Found) -> bool {
     devices.iter().any(|d| d.identity == adapter.identity)
 }
 
+/// What is said of a part that is the CPU in disguise.
+const SOFTWARE: &str = ", software on this CPU";
+
 /// Adapters that could take part and do not.
-fn unused(screen: &Screen, devices: &[Device]) -> String {
+fn unused(screen: &Screen, runtime: &Runtime, devices: &[Device], adapters: &[Found]) -> String {
+    let notes: Vec<String> = runtime.log().entries().into_iter().filter_map(|e| e.note).collect();
     let mut out = String::new();
-    for a in adapters().iter().filter(|a| !is_used(devices, a)) {
-        let kind = if a.software { ", software on this CPU" } else { "" };
+    for a in adapters.iter().filter(|a| !is_used(devices, a)) {
+        let kind = if a.software { SOFTWARE } else { "" };
         let heading = format!("{} ({}{kind})", a.identity.part, a.identity.family);
         out += &format!("\n{}\n", screen.paint.ink(&heading, Ink::Bold));
-        out += "  not used; STEERSMAN_WEBGPU_ENABLED=true lets it take part\n";
+        let said = notes.iter().find(|n| n.starts_with(&a.identity.part));
+        let why = match said {
+            _ if !runtime.knobs().webgpu_enabled => "STEERSMAN_WEBGPU_ENABLED=true lets it take part",
+            Some(said) => said,
+            None => "nothing was said of why",
+        };
+        out += &format!("  not used; {why}\n");
     }
     out
 }
@@ -135,9 +147,10 @@ fn lane(l: &Lane) -> String {
     format!("{} and {} ({known})", link.latency, si(link.bandwidth, "B/s"))
 }
 
-fn as_text(screen: &Screen, runtime: &Runtime, index: usize, d: &Device) -> String {
+fn as_text(screen: &Screen, runtime: &Runtime, index: usize, d: &Device, software: bool) -> String {
     let i = &d.identity;
-    let mut out = format!("{}\n", screen.paint.ink(&heading(runtime, d), Ink::Bold));
+    let kind = if software { SOFTWARE } else { "" };
+    let mut out = format!("{}\n", screen.paint.ink(&format!("{}{kind}", heading(runtime, d)), Ink::Bold));
     let mut facts = Table::new(&[Left(""), Left("")]);
     facts.row(["  family", &i.family]);
     facts.row(["  place", &runtime.engine().places().name(d.place)]);
@@ -157,7 +170,7 @@ fn as_text(screen: &Screen, runtime: &Runtime, index: usize, d: &Device) -> Stri
     let away = d.place != Place::Host;
     facts.row([if away { "  launch" } else { "  thread hand-off" }, &handoff]);
     if away {
-        facts.row(["  at once", &i.parallelism.to_string()]);
+        facts.row(["  workgroup", &format!("at most {} invocations", i.parallelism)]);
         facts.row(["  features", &i.isa.join(" ")]);
     }
     let mut peaks: Vec<_> = d.machine.peak_f32.iter().collect();

@@ -231,3 +231,24 @@ fn more_memory_than_there_is_is_refused_before_it_is_touched() {
     assert_eq!(ended.code, Some(1), "{}", ended.err);
     assert!(ended.err.contains("over its limit"), "{}", ended.err);
 }
+
+#[test]
+fn an_adapter_that_is_left_out_is_shown_with_the_knob_that_left_it_out_and_a_used_one_with_what_it_is() {
+    let home = Home::new();
+    let off = home.steer(&["devices"]);
+    assert_eq!(off.code, Some(0), "{}", off.err);
+    if !off.out.contains("not used;") {
+        return;
+    }
+    assert!(off.out.contains("STEERSMAN_WEBGPU_ENABLED=true lets it take part"), "{}", off.out);
+    let on = ("STEERSMAN_WEBGPU_ENABLED", "true");
+    let others = home.steer_with(&["devices"], &[on, ("STEERSMAN_WEBGPU_ADAPTERS", "nosuch")]);
+    assert!(others.out.contains("is not among webgpu.adapters=nosuch"), "{}", others.out);
+    assert!(!others.out.contains("lets it take part"), "{}", others.out);
+    if off.out.contains("software on this CPU") {
+        let used = home.steer_with(&["devices"], &[on]);
+        assert!(!used.out.contains("not used;"), "{}", used.out);
+        assert!(used.out.contains("software on this CPU"), "{}", used.out);
+        assert!(used.out.contains("at most") && !used.out.contains("at once"), "{}", used.out);
+    }
+}

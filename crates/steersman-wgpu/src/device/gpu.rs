@@ -26,7 +26,7 @@ pub struct DeviceOptions {
     pub checked: bool,
     /// Whether transfers always pass through buffers of their own, also where host and device share memory.
     pub staged: bool,
-    /// Whether to do without what not every adapter has (f64, subgroups, a clock of its own), as on one that has not.
+    /// Whether to do without what not every adapter has (f64, f16, subgroups, a clock of its own), as on one that has not.
     pub plain: bool,
 }
 
@@ -45,6 +45,8 @@ pub struct OpenError {
 pub struct Can {
     /// Arithmetic in f64.
     pub f64: bool,
+    /// f16 in memory as such. (Arithmetic on them is in f32 everywhere.)
+    pub f16: bool,
     /// Operations across the lanes of a subgroup.
     pub subgroup: bool,
     /// A clock of its own.
@@ -70,6 +72,8 @@ pub struct Counts {
     pub compiling: Duration,
     /// Bytes of buffers there are, taken or kept for reuse.
     pub held: u64,
+    /// Bytes of earlier processes' pipelines that the driver was given.
+    pub found: u64,
 }
 
 /// An open adapter. Everything on it can be called from any thread.
@@ -82,12 +86,15 @@ pub struct Gpu {
     pub(super) staging: Staging,
     pub(super) uploaded: AtomicU64,
     pub(super) downloaded: AtomicU64,
+    /// Held by whoever has something timed: there is one clock, and one device to be alone on.
+    pub(super) clock: Mutex<()>,
     pipelines: Pipelines,
     identity: Identity,
     software: bool,
     can: Can,
     direct: bool,
     limits: wgpu::Limits,
+    lanes: u32,
 }
 
 impl Gpu {
@@ -106,6 +113,7 @@ impl Gpu {
         let largest = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
         let can = Can {
             f64: features.contains(wgpu::Features::SHADER_F64),
+            f16: features.contains(wgpu::Features::SHADER_F16),
             subgroup: features.contains(wgpu::Features::SUBGROUP),
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
             shared_buffers: found.shares_memory
@@ -113,16 +121,18 @@ impl Gpu {
         };
         let gpu = Gpu {
             pool: Mutex::new(Pool::new(limit, largest)),
-            batch: Mutex::new(Batch::new(&device)),
+            batch: Mutex::new(Batch::new(&device, &queue, &faults)),
             staging: Staging::default(),
             uploaded: AtomicU64::new(0),
             downloaded: AtomicU64::new(0),
+            clock: Mutex::new(()),
             pipelines: Pipelines::new(&device, options.pipeline_cache, options.checked),
             direct: can.shared_buffers && !options.staged,
             identity: found.identity.clone(),
             software: found.software,
             can,
             limits,
+            lanes: if can.subgroup { found.adapter.get_info().subgroup_max_size } else { 0 },
             faults,
             device,
             queue,
@@ -164,12 +174,29 @@ impl Gpu {
             compiled,
             compiling,
             held,
+            found: self.pipelines.found(),
         }
     }
 
     /// Why it is gone, if it is.
     pub fn lost(&self) -> Option<String> {
         self.faults.lost()
+    }
+
+    /// Hands what was enqueued to the device, without waiting for it.
+    pub fn submit(&self) -> Result<(), KernelError> {
+        self.faults.alive()?;
+        guarded(|| self.batch().submit()).map(drop)
+    }
+
+    /// The same if it has nothing to do: nothing is gained by waiting for more.
+    pub(crate) fn submit_if_idle(&self) -> Result<(), KernelError> {
+        guarded(|| {
+            let mut batch = self.batch();
+            if batch.idle() {
+                batch.submit();
+            }
+        })
     }
 
     /// Writes compiled pipelines to where the options said, if the driver can.
@@ -203,6 +230,11 @@ impl Gpu {
         self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size) as usize
     }
 
+    /// Lanes of its widest subgroup; zero where it has none.
+    pub(crate) fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
     pub(crate) fn limits(&self) -> &wgpu::Limits {
         &self.limits
     }
@@ -230,17 +262,22 @@ impl Gpu {
         self.pool().find(at).ok_or_else(outside)
     }
 
-    /// Enqueues a dispatch; the first of its pipeline is no measurement.
+    /// Enqueues a dispatch; the first of its pipeline is no measurement. An error is this dispatch's own.
     pub(crate) fn launch(&self, launch: &Launch<'_>) -> Result<Ran, KernelError> {
         self.faults.alive()?;
-        let mut batch = self.batch();
-        guarded(|| {
-            if batch.add(&self.device, &self.queue, launch) {
-                batch.submit(&self.queue);
-            }
-        })?;
-        self.faults.take()?;
+        if let Some(why) = launch.pipeline.condemned() {
+            return Err(KernelError::Failed(why.into()));
+        }
+        if let Some(spoilt) = launch.reads().find_map(|start| self.faults.spoilt(start)) {
+            return Err(KernelError::Operand(spoilt.why().into()));
+        }
+        guarded(|| self.batch().add(launch))??;
         Ok(launch.pipeline.ran())
+    }
+
+    #[cfg(test)]
+    pub(super) fn pipelines(&self) -> &Pipelines {
+        &self.pipelines
     }
 
     pub(super) fn batch(&self) -> MutexGuard<'_, Batch> {
@@ -262,7 +299,10 @@ pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, KernelError> {
 }
 
 fn request(adapter: &wgpu::Adapter, plain: bool) -> Result<(wgpu::Device, wgpu::Queue), String> {
-    let rare = wgpu::Features::SHADER_F64 | wgpu::Features::SUBGROUP | wgpu::Features::TIMESTAMP_QUERY;
+    let rare = wgpu::Features::SHADER_F64
+        | wgpu::Features::SHADER_F16
+        | wgpu::Features::SUBGROUP
+        | wgpu::Features::TIMESTAMP_QUERY;
     let mut wanted = wgpu::Features::PIPELINE_CACHE | wgpu::Features::MAPPABLE_PRIMARY_BUFFERS;
     if !plain {
         wanted |= rare;

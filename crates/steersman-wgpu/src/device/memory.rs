@@ -1,8 +1,9 @@
 //! The device's memory: blocks, transfers, waiting, timing.
 
-use super::batch::{PASSES, Stamps};
+use super::batch::{Alone, PASSES, Stamps};
+use super::fault::{Mishap, caught};
 use super::gpu::{Gpu, guarded};
-use super::pool::Held;
+use super::pool::{Held, Untaken};
 use super::staging::PIECE;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,15 +22,26 @@ impl Memory for Gpu {
         if let Some(why) = self.faults.lost() {
             return Err(MemoryError::Lost(why));
         }
-        let (address, dropped) = self.pool().take(bytes, |size| self.buffer(size))?;
+        let taken = self.pool().take(bytes, |size| self.buffer(size));
+        let taken = match taken {
+            Err(Untaken::NoMemory { .. }) => {
+                // The driver has less than the limit: it gets back what nobody has.
+                self.let_go();
+                self.pool().take(bytes, |size| self.buffer(size))
+            }
+            other => other,
+        };
+        let (address, dropped) = taken?;
         if dropped {
             self.batch().forget_groups();
         }
+        self.faults.heal(address.0);
         Ok(Block::new(self, address, bytes))
     }
 
     fn give_back(&self, at: Address, _bytes: usize) {
         let dropped = self.pool().give_back(at);
+        self.faults.heal(at.0);
         if dropped {
             self.batch().forget_groups();
         }
@@ -70,23 +82,25 @@ impl Memory for Gpu {
             &patched
         };
         let mut batch = self.batch();
-        guarded(|| {
-            // Writes go before the next submission's work, whatever order they were asked in.
-            if batch.touches(held.start) {
-                batch.submit(&self.queue);
-            }
-            for (i, piece) in bytes.chunks(WRITTEN as usize).enumerate() {
-                self.queue.write_buffer(&held.buffer, start + i as u64 * WRITTEN, piece);
-                batch.written += piece.len() as u64;
-                if batch.written >= WRITTEN {
-                    batch.submit(&self.queue);
-                    let _ = self.device.poll(wgpu::PollType::Poll);
+        let ((), mishap) = guarded(|| {
+            caught(&self.device, || {
+                // Writes go before the next submission's work, whatever order they were asked in.
+                if batch.touches(held.start) {
+                    batch.submit();
                 }
-            }
+                for (i, piece) in bytes.chunks(WRITTEN as usize).enumerate() {
+                    self.queue.write_buffer(&held.buffer, start + i as u64 * WRITTEN, piece);
+                    batch.written += piece.len() as u64;
+                    if batch.written >= WRITTEN {
+                        batch.submit();
+                        let _ = self.device.poll(wgpu::PollType::Poll);
+                    }
+                }
+            })
         })?;
         drop(batch);
         self.uploaded.fetch_add(from.len() as u64, Ordering::Relaxed);
-        self.faults.take()
+        mishap.map_or(Ok(()), |m| Err(KernelError::Failed(m.why)))
     }
 
     fn download(&self, from: Address, to: &mut [u8]) -> Result<(), KernelError> {
@@ -97,7 +111,9 @@ impl Memory for Gpu {
         let (held, offset) = self.find(from)?;
         inside(&held, offset, to.len())?;
         if self.direct() {
-            self.wait()?;
+            guarded(|| self.batch().submit())?;
+            self.finish(None)?;
+            self.faults.readable(held.start)?;
             let mut batch = self.batch();
             if self.read_shared(&mut batch, &held, offset, to)? {
                 drop(batch);
@@ -122,7 +138,7 @@ impl Memory for Gpu {
 
     fn wait(&self) -> Result<(), KernelError> {
         self.faults.alive()?;
-        guarded(|| self.batch().submit(&self.queue))?;
+        guarded(|| self.batch().submit())?;
         self.finish(None)?;
         self.faults.take()
     }
@@ -131,7 +147,10 @@ impl Memory for Gpu {
         &self,
         work: &mut dyn FnMut() -> Result<Ran, KernelError>,
     ) -> Result<(Ran, Seconds), KernelError> {
-        self.wait()?;
+        let _alone = self.clock.lock().unwrap_or_else(|e| e.into_inner());
+        // What failed before is not this work's fault.
+        let _ = self.wait();
+        self.faults.alive()?;
         if self.can().timestamps {
             let set = guarded(|| {
                 self.device.create_query_set(&wgpu::QuerySetDescriptor {
@@ -142,13 +161,20 @@ impl Memory for Gpu {
             })?;
             self.batch().stamps = Some(Stamps { set, passes: 0 });
         }
+        self.batch().alone = Some(Alone { by: std::thread::current().id(), others: 0 });
         let started = Instant::now();
         let ran = work();
         let waited = self.wait();
         let by_host: Seconds = started.elapsed().into();
-        let stamps = self.batch().stamps.take();
+        let (stamps, alone) = {
+            let mut batch = self.batch();
+            (batch.stamps.take(), batch.alone.take())
+        };
         let ran = ran?;
         waited?;
+        // The device's time was not this work's alone.
+        let disturbed = ran == Ran::Clean && alone.is_none_or(|a| a.others > 0);
+        let ran = if disturbed { Ran::Disturbed } else { ran };
         let by_device = match stamps {
             // Its clock knows nothing of a compiler.
             Some(s) if ran != Ran::Cold && (1..PASSES).contains(&s.passes) => self.stamped(&s)?,
@@ -175,29 +201,41 @@ fn inside(held: &Held, offset: u64, bytes: usize) -> Result<(), KernelError> {
 }
 
 impl Gpu {
-    fn buffer(&self, size: u64) -> Result<wgpu::Buffer, String> {
-        let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let invalid = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
+    fn buffer(&self, size: u64) -> Result<wgpu::Buffer, Mishap> {
         let shared = match self.direct() {
             true => wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE,
             false => wgpu::BufferUsages::empty(),
         };
         let made = guarded(|| {
-            self.device.create_buffer(&wgpu::BufferDescriptor {
-                label: None,
-                size,
-                usage: wgpu::BufferUsages::STORAGE
-                    | wgpu::BufferUsages::COPY_SRC
-                    | wgpu::BufferUsages::COPY_DST
-                    | shared,
-                mapped_at_creation: false,
+            caught(&self.device, || {
+                self.device.create_buffer(&wgpu::BufferDescriptor {
+                    label: None,
+                    size,
+                    usage: wgpu::BufferUsages::STORAGE
+                        | wgpu::BufferUsages::COPY_SRC
+                        | wgpu::BufferUsages::COPY_DST
+                        | shared,
+                    mapped_at_creation: false,
+                })
             })
         });
-        let errors = [super::adapter::ready(invalid.pop()), super::adapter::ready(memory.pop())];
-        match errors.into_iter().flatten().flatten().next() {
-            Some(e) => Err(super::fault::said(&e)),
-            None => made.map_err(|e| e.to_string()),
+        match made {
+            Ok((buffer, None)) => Ok(buffer),
+            Ok((_, Some(mishap))) => Err(mishap),
+            Err(panicked) => Err(Mishap { why: panicked.to_string(), memory: false }),
         }
+    }
+
+    /// Gives the driver every buffer back that nobody has.
+    fn let_go(&self) {
+        self.pool().let_go();
+        // Work that waits may still use them, and groups keep them.
+        let _ = guarded(|| {
+            let mut batch = self.batch();
+            batch.submit();
+            batch.forget_groups();
+        });
+        let _ = self.finish(None);
     }
 
     /// Waits until a submission, or all of them, are done.
@@ -227,11 +265,14 @@ impl Gpu {
     ) -> Result<(), KernelError> {
         let staging = guarded(|| self.staging.take(&self.device, bytes))?;
         let index = guarded(|| {
-            let mut batch = self.batch();
-            let encoder = batch.encoder(&self.device);
-            encoder.copy_buffer_to_buffer(&held.buffer, start, &staging, 0, bytes);
-            batch.submit(&self.queue)
-        })?;
+            self.batch().submit_with(&|encoder| {
+                encoder.copy_buffer_to_buffer(&held.buffer, start, &staging, 0, bytes);
+            })
+        })??;
+        if let Err(why) = self.faults.readable(held.start) {
+            self.staging.keep(staging);
+            return Err(why);
+        }
         self.mapped(&staging, bytes, index, f)?;
         self.staging.keep(staging);
         Ok(())
@@ -248,7 +289,6 @@ impl Gpu {
         let (send, receive) = std::sync::mpsc::channel();
         guarded(|| staging.map_async(wgpu::MapMode::Read, 0..bytes, move |r| drop(send.send(r))))?;
         self.finish(index)?;
-        self.faults.take()?;
         // Another thread that waits may be the one to call back.
         match receive.recv_timeout(PATIENCE) {
             Ok(Ok(())) => {}
@@ -276,12 +316,11 @@ impl Gpu {
         })?;
         let staging = guarded(|| self.staging.take(&self.device, bytes))?;
         let index = guarded(|| {
-            let mut batch = self.batch();
-            let encoder = batch.encoder(&self.device);
-            encoder.resolve_query_set(&stamps.set, 0..stamps.passes * 2, &resolved, 0);
-            encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, bytes);
-            batch.submit(&self.queue)
-        })?;
+            self.batch().submit_with(&|encoder| {
+                encoder.resolve_query_set(&stamps.set, 0..stamps.passes * 2, &resolved, 0);
+                encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, bytes);
+            })
+        })??;
         let mut ticks = 0u64;
         self.mapped(&staging, bytes, index, |b| {
             for pair in b.chunks_exact(16) {

@@ -1,13 +1,13 @@
 //! Sources to pipelines: compiled once, kept in memory, and on disk where the driver takes part.
 
-use super::adapter::ready;
-use super::fault::said;
+use super::fault::caught;
+use super::kept;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 use steersman_core::{KernelError, Ran, Seconds};
 
@@ -32,9 +32,20 @@ pub(crate) struct Pipeline {
     pub params: u64,
     pub took: Seconds,
     used: AtomicBool,
+    /// Why the driver would not have a dispatch of it.
+    condemned: OnceLock<String>,
 }
 
 impl Pipeline {
+    /// A dispatch of it failed: who next asks for one is told at once.
+    pub fn condemn(&self, why: &str) {
+        let _ = self.condemned.set(why.to_string());
+    }
+
+    pub fn condemned(&self) -> Option<&str> {
+        self.condemned.get().map(String::as_str)
+    }
+
     /// How a run with it counts: the first had to compile, and says nothing of the next.
     pub fn ran(&self) -> Ran {
         if self.used.load(Ordering::Relaxed) || self.used.swap(true, Ordering::Relaxed) {
@@ -48,6 +59,16 @@ impl Pipeline {
 /// Pipelines kept at most: programs that make new expressions without end must not fill memory with them.
 const MOST: usize = 4096;
 
+/// Failures to compile that are kept at most.
+const MOST_FAILED: usize = 256;
+
+/// Why a source did not become a pipeline.
+struct Uncompiled {
+    why: String,
+    /// Whether it may do another time: there was no memory.
+    passing: bool,
+}
+
 /// Every pipeline of a device.
 pub(super) struct Pipelines {
     known: RwLock<HashMap<Key, Arc<Pipeline>>>,
@@ -56,6 +77,8 @@ pub(super) struct Pipelines {
     /// Structures of work that has run, whose pipelines are therefore here.
     ready: RwLock<HashSet<u64>>,
     cache: Option<(wgpu::PipelineCache, Option<PathBuf>)>,
+    /// Bytes of earlier processes' pipelines that the driver was given.
+    found: u64,
     /// Whether shaders check their indices and loops.
     checked: bool,
     took: Mutex<(u64, Duration)>,
@@ -66,14 +89,17 @@ pub(super) struct Pipelines {
 impl Pipelines {
     /// With what `path` holds from earlier, if the device can use such a thing.
     pub fn new(device: &wgpu::Device, path: Option<PathBuf>, checked: bool) -> Pipelines {
+        let mut found = 0;
         let cache = device.features().contains(wgpu::Features::PIPELINE_CACHE).then(|| {
-            let data = path.as_ref().and_then(|p| std::fs::read(p).ok());
+            let data = path.as_deref().and_then(kept::read);
             let how = wgpu::PipelineCacheDescriptor { label: None, data: data.as_deref(), fallback: true };
-            // SAFETY: the file is one this code wrote by `get_data`; its header names adapter and driver, and
-            // what does not match is not used.
+            found = data.as_ref().map_or(0, Vec::len) as u64;
+            // SAFETY: these bytes are what `get_data` gave, by their sum; their header names adapter and driver, and what
+            // does not match is not used.
             (unsafe { device.create_pipeline_cache(&how) }, path)
         });
         Pipelines {
+            found,
             checked,
             known: RwLock::default(),
             failed: Mutex::default(),
@@ -98,9 +124,10 @@ impl Pipelines {
             return Err(KernelError::Failed(why.clone()));
         }
         let started = Instant::now();
-        let made = source().and_then(|s| {
+        let lasting = |why: String| Uncompiled { why, passing: false };
+        let made = source().map_err(lasting).and_then(|s| {
             catch_unwind(AssertUnwindSafe(|| self.compile(device, &s, started)))
-                .unwrap_or_else(|_| Err("the shader compiler panicked".into()))
+                .unwrap_or_else(|_| Err(lasting("the shader compiler panicked".into())))
         });
         match made {
             Ok(p) => {
@@ -111,17 +138,48 @@ impl Pipelines {
                 }
                 Ok(known.entry(key.clone()).or_insert_with(|| Arc::new(p)).clone())
             }
-            Err(why) => {
-                lock(&self.failed).insert(key.clone(), why.clone());
+            Err(Uncompiled { why, passing }) => {
+                if !passing {
+                    self.note_failed(key, &why);
+                }
                 Err(KernelError::Failed(why))
             }
         }
     }
 
-    fn compile(&self, device: &wgpu::Device, source: &Source, started: Instant) -> Result<Pipeline, String> {
-        let invalid = device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let internal = device.push_error_scope(wgpu::ErrorFilter::Internal);
-        let memory = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+    fn note_failed(&self, key: &Key, why: &str) {
+        let mut failed = lock(&self.failed);
+        if failed.len() >= MOST_FAILED {
+            failed.clear();
+        }
+        failed.insert(key.clone(), why.to_string());
+    }
+
+    fn compile(
+        &self,
+        device: &wgpu::Device,
+        source: &Source,
+        started: Instant,
+    ) -> Result<Pipeline, Uncompiled> {
+        let ((pipeline, layout, params), mishap) = caught(device, || self.make(device, source));
+        if let Some(mishap) = mishap {
+            let why = format!("the shader did not compile: {}", mishap.why);
+            return Err(Uncompiled { why, passing: mishap.memory });
+        }
+        let took = started.elapsed();
+        let mut all = lock(&self.took);
+        all.0 += 1;
+        all.1 += took;
+        let used = AtomicBool::new(false);
+        let condemned = OnceLock::new();
+        Ok(Pipeline { id: all.0, pipeline, layout, params, took: took.into(), used, condemned })
+    }
+
+    fn make(
+        &self,
+        device: &wgpu::Device,
+        source: &Source,
+    ) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout, u64) {
         let how = wgpu::ShaderModuleDescriptor {
             label: None,
             source: wgpu::ShaderSource::Wgsl(source.text.as_str().into()),
@@ -162,16 +220,7 @@ impl Pipelines {
             },
             cache: self.cache.as_ref().map(|(c, _)| c),
         });
-        let errors = [ready(memory.pop()), ready(internal.pop()), ready(invalid.pop())];
-        if let Some(error) = errors.into_iter().flatten().flatten().next() {
-            return Err(format!("the shader did not compile: {}", said(&error)));
-        }
-        let took = started.elapsed();
-        let mut all = lock(&self.took);
-        all.0 += 1;
-        all.1 += took;
-        let used = AtomicBool::new(false);
-        Ok(Pipeline { id: all.0, pipeline, layout, params, took: took.into(), used })
+        (pipeline, layout, params)
     }
 
     /// Whether work of this structure has run.
@@ -191,7 +240,12 @@ impl Pipelines {
         *lock(&self.took)
     }
 
-    /// Writes what the driver would like to find again, beside the old file first.
+    /// Bytes of earlier processes' pipelines that the driver was given.
+    pub fn found(&self) -> u64 {
+        self.found
+    }
+
+    /// Writes what the driver would like to find again.
     pub fn save(&self) -> std::io::Result<()> {
         let Some((cache, Some(path))) = &self.cache else { return Ok(()) };
         let compiled = self.compiled().0;
@@ -199,15 +253,30 @@ impl Pipelines {
             return Ok(());
         }
         let Some(data) = cache.get_data() else { return Ok(()) };
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let beside = path.with_extension(format!("{}.tmp", std::process::id()));
-        std::fs::write(&beside, data)?;
-        std::fs::rename(&beside, path)
+        kept::write(path, &data)
     }
 }
 
 fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     m.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_forgotten_before_they_fill_memory() {
+        let Some(found) = crate::adapters().into_iter().next() else {
+            return println!("skipped: no WebGPU adapter");
+        };
+        let gpu = crate::Gpu::open(&found, crate::DeviceOptions::default())
+            .expect("an adapter that was listed opens");
+        let pipelines = gpu.pipelines();
+        for i in 0..=MOST_FAILED as u32 {
+            let key: Key = smallvec::smallvec![u32::MAX, i];
+            assert!(pipelines.get(&gpu.device, &key, || Err("no source".into())).is_err());
+            assert!(lock(&pipelines.failed).len() <= MOST_FAILED);
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! since the queue keeps order. Buffers that nobody has are half of the limit at most, and are let go first when
 //! it is near.
 
+use super::fault::Mishap;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use steersman_core::Address;
@@ -15,6 +16,32 @@ pub(crate) struct Held {
     pub buffer: wgpu::Buffer,
     pub start: u64,
     pub bytes: u64,
+}
+
+/// Why no block was taken.
+#[derive(Debug, PartialEq)]
+pub(super) enum Untaken {
+    Said(MemoryError),
+    /// The driver has less than the limit.
+    NoMemory {
+        need: usize,
+        why: String,
+    },
+}
+
+impl From<MemoryError> for Untaken {
+    fn from(why: MemoryError) -> Untaken {
+        Untaken::Said(why)
+    }
+}
+
+impl From<Untaken> for MemoryError {
+    fn from(untaken: Untaken) -> MemoryError {
+        match untaken {
+            Untaken::Said(why) => why,
+            Untaken::NoMemory { need, why } => MemoryError::Refused { need, why },
+        }
+    }
 }
 
 /// Every buffer of a device.
@@ -61,11 +88,11 @@ impl Pool {
     pub fn take(
         &mut self,
         bytes: usize,
-        make: impl FnOnce(u64) -> Result<wgpu::Buffer, String>,
-    ) -> Result<(Address, bool), MemoryError> {
+        make: impl FnOnce(u64) -> Result<wgpu::Buffer, Mishap>,
+    ) -> Result<(Address, bool), Untaken> {
         let want = class(bytes as u64).min(self.largest.max(SMALLEST));
         if bytes as u64 > want {
-            return Err(MemoryError::TooLarge { need: bytes, most: self.largest as usize });
+            return Err(MemoryError::TooLarge { need: bytes, most: self.largest as usize }.into());
         }
         let full =
             MemoryError::Full { need: bytes, in_use: self.in_use as usize, limit: self.limit as usize };
@@ -76,10 +103,13 @@ impl Pool {
             }
             None => {
                 if self.in_use + want > self.limit {
-                    return Err(full);
+                    return Err(full.into());
                 }
                 let dropped = self.shed(self.limit - self.in_use - want);
-                let buffer = make(want).map_err(|_| full)?;
+                let buffer = make(want).map_err(|m| match m.memory {
+                    true => Untaken::NoMemory { need: bytes, why: m.why },
+                    false => Untaken::Said(MemoryError::Refused { need: bytes, why: m.why }),
+                })?;
                 let held = Arc::new(Held { buffer, start: self.next, bytes: want });
                 self.next += (want + GAP).next_multiple_of(GAP);
                 self.all.insert(held.start, held.clone());
@@ -100,6 +130,11 @@ impl Pool {
             self.free.entry(want).or_default().push(held.clone());
         }
         self.shed(self.limit / 2)
+    }
+
+    /// Lets every buffer go that nobody has.
+    pub fn let_go(&mut self) {
+        self.shed(0);
     }
 
     /// The buffer an address lies in, and how many bytes in.
@@ -151,5 +186,24 @@ mod tests {
             assert!(c <= (bytes + bytes / 8).max(bytes + SMALLEST), "{bytes} gets {c}");
             assert_eq!(class(c), c);
         }
+    }
+
+    #[test]
+    fn what_the_driver_says_is_passed_on_and_only_missing_memory_is_worth_another_try() {
+        let mut pool = Pool::new(1 << 20, 1 << 20);
+        let refuse = |memory: bool| move |_| Err(Mishap { why: "the driver's own words".into(), memory });
+        match pool.take(1000, refuse(true)) {
+            Err(Untaken::NoMemory { need: 1000, why }) => assert_eq!(why, "the driver's own words"),
+            other => panic!("{other:?}"),
+        }
+        match pool.take(1000, refuse(false)) {
+            Err(Untaken::Said(why @ MemoryError::Refused { need: 1000, .. })) => {
+                assert!(why.to_string().contains("the driver's own words"), "{why}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!((pool.in_use(), pool.held()), (0, 0));
+        let full = pool.take(2 << 20, refuse(true)).map_err(MemoryError::from);
+        assert!(matches!(full, Err(MemoryError::TooLarge { .. })), "{full:?}");
     }
 }

@@ -4,6 +4,7 @@
 //! only a device that has nothing to do is taken at its word; a busy one gets its bytes through staging, in order.
 
 use super::batch::Batch;
+use super::fault::caught;
 use super::gpu::{Gpu, guarded};
 use super::pool::Held;
 use std::sync::Arc;
@@ -60,18 +61,23 @@ impl Gpu {
         mode: wgpu::MapMode,
         work: impl FnOnce(&wgpu::Buffer, u64, u64) -> Result<(), KernelError>,
     ) -> Result<bool, KernelError> {
-        if !self.direct() || !batch.is_empty() || !batch.idle(&self.device) {
+        if !self.direct() || !batch.is_empty() || !batch.idle() {
             return Ok(false);
         }
         let (start, end) = (at & !(ALIGNED - 1), (at + bytes).next_multiple_of(4));
         let state = Arc::new(AtomicU8::new(ASKED));
         let told = state.clone();
-        guarded(|| {
-            held.buffer.map_async(mode, start..end, move |r| {
-                told.fetch_add(if r.is_ok() { MAPPED } else { 2 * MAPPED }, Ordering::AcqRel);
-            });
-            let _ = self.device.poll(wgpu::PollType::Poll);
+        let ((), refused) = guarded(|| {
+            caught(&self.device, || {
+                held.buffer.map_async(mode, start..end, move |r| {
+                    told.fetch_add(if r.is_ok() { MAPPED } else { 2 * MAPPED }, Ordering::AcqRel);
+                });
+                let _ = self.device.poll(wgpu::PollType::Poll);
+            })
         })?;
+        if let Some(mishap) = refused {
+            return Err(KernelError::Failed(mishap.why));
+        }
         if state.load(Ordering::Acquire) != MAPPED {
             // Taken back, or never given.
             held.buffer.unmap();
@@ -80,7 +86,6 @@ impl Gpu {
         let done = guarded(|| work(&held.buffer, start, end));
         held.buffer.unmap();
         done??;
-        self.faults.take()?;
         Ok(true)
     }
 }

@@ -3,7 +3,7 @@
 //! A dispatch may not read a buffer through one binding and write it through another, so operands that share
 //! a buffer share a binding; where they start is told in elements.
 
-use crate::device::{Gpu, Held};
+use crate::device::{Gpu, Held, Launch, Pipeline};
 use crate::wgsl::Word;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub(crate) struct Spot {
 /// Operands with their buffers.
 pub(crate) struct Bound {
     pub buffers: SmallVec<[Arc<Held>; 4]>,
+    /// Whether each buffer is read.
+    pub read: SmallVec<[bool; 8]>,
     /// Whether each buffer is written.
     pub written: SmallVec<[bool; 8]>,
     pub spots: SmallVec<[Spot; 4]>,
@@ -32,7 +34,12 @@ impl Bound {
         gpu: &Gpu,
         operands: impl Iterator<Item = (Address, DType, bool)>,
     ) -> Result<Bound, KernelError> {
-        let mut bound = Bound { buffers: SmallVec::new(), written: SmallVec::new(), spots: SmallVec::new() };
+        let mut bound = Bound {
+            buffers: SmallVec::new(),
+            read: SmallVec::new(),
+            written: SmallVec::new(),
+            spots: SmallVec::new(),
+        };
         for (at, dtype, written) in operands {
             let (held, bytes) = gpu.find(at)?;
             bound.add(held, bytes, dtype, written)?;
@@ -53,13 +60,28 @@ impl Bound {
         }
         let at = self.buffers.iter().position(|b| b.start == held.start).unwrap_or_else(|| {
             self.buffers.push(held);
+            self.read.push(false);
             self.written.push(false);
             self.buffers.len() - 1
         });
+        self.read[at] |= !written;
         self.written[at] |= written;
         let offset = (bytes / dtype.size() as u64) as u32;
         self.spots.push(Spot { binding: at as u8, offset });
         Ok(())
+    }
+}
+
+impl Bound {
+    /// A dispatch over these buffers.
+    pub fn launch<'a>(
+        &'a self,
+        pipeline: &'a Arc<Pipeline>,
+        params: &'a [u32],
+        groups: [u32; 3],
+    ) -> Launch<'a> {
+        let Bound { buffers, read, written, .. } = self;
+        Launch { pipeline, buffers, read, written, params, groups }
     }
 }
 

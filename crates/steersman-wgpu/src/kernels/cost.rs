@@ -20,6 +20,12 @@ const HARDWARE: Assumed = Assumed { launch: 40e-6, bandwidth: 150e9, peak: 3e12 
 /// The key of a device's peak in [`Machine::peak_f32`].
 pub(crate) const PEAK: &str = "wgsl";
 
+/// Whether work takes so long that the device should begin with it at once: several times what a submission takes.
+pub(crate) fn is_long(gpu: &Gpu, w: &Workload) -> bool {
+    let assumed = if gpu.software() { SOFTWARE } else { HARDWARE };
+    w.bytes() / assumed.bandwidth + w.flops() / assumed.peak > 4.0 * assumed.launch
+}
+
 /// Launches, bytes and operations; `traffic` and `work` are how many times the least a kernel moves and does.
 pub(crate) fn terms(
     gpu: &Gpu,

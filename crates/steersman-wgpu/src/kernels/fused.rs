@@ -1,7 +1,7 @@
 //! `fused` and `fused-vec4`: element-wise programs in one dispatch. `fused-each`, `fused-tree`, ..: groups that
 //! end in reductions, a dispatch (or two) for each of those and one for all arrays.
 
-use super::elementwise::{Cuts, addressable, cut, in_fours};
+use super::elementwise::{Cells, Cuts, addressable, cut, in_fours};
 use super::method::{Method, on};
 use super::reduce::{self, Form};
 use super::{cost, map, single};
@@ -30,7 +30,8 @@ struct Fused {
 
 /// What is known of an expression, kept with it.
 struct Note {
-    computable: Result<(), Refusal>,
+    /// Bytes of the largest state of its reductions, or why it is not computed.
+    state: Result<usize, Refusal>,
     class: NumericClass,
     reduces: bool,
     /// Turns of loops an element takes.
@@ -63,11 +64,16 @@ impl Fused {
     fn note<'a>(&self, expr: &'a Expr) -> &'a Note {
         let f64 = self.gpu.can().f64;
         expr.notes().get(OWNER + u64::from(f64), || Note {
-            computable: computable(expr, f64).and_then(|()| reducible(expr, f64)),
+            state: computable(expr, f64).and_then(|()| reducible(expr, f64)),
             class: single::class(expr),
             reduces: expr.outputs().iter().any(|o| matches!(o, Output::Reduce { .. })),
             turns: turns(expr),
         })
+    }
+
+    /// Elements of a result, and bytes of the largest state.
+    fn sizes(&self, w: &Workload, expr: &Expr) -> (usize, usize) {
+        (Self::least(w, expr).1, self.note(expr).state.clone().unwrap_or(0))
     }
 
     /// Results and elements of each, of the reduction with the fewest results.
@@ -80,10 +86,10 @@ impl Fused {
     }
 }
 
-fn reducible(expr: &Expr, f64: bool) -> Result<(), Refusal> {
-    expr.outputs().iter().try_for_each(|o| match *o {
-        Output::Reduce { kind, value, .. } => reduce::takes(kind, expr.dtype_of(value), f64),
-        Output::Array(_) => Ok(()),
+fn reducible(expr: &Expr, f64: bool) -> Result<usize, Refusal> {
+    expr.outputs().iter().try_fold(0, |most: usize, o| match *o {
+        Output::Reduce { kind, value, .. } => Ok(most.max(reduce::takes(kind, expr.dtype_of(value), f64)?)),
+        Output::Array(_) => Ok(most),
     })
 }
 
@@ -103,7 +109,7 @@ impl Method for Fused {
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         let Some(expr) = w.expr() else { return Err(Refusal::new("not a fused group")) };
         let note = self.note(expr);
-        note.computable.clone()?;
+        let state = note.state.clone()?;
         addressable(&self.gpu, w)?;
         let most = self.gpu.limits().max_storage_buffers_per_shader_stage as usize;
         if w.inputs().len() + w.outputs().len() + 1 > most {
@@ -116,11 +122,15 @@ impl Method for Fused {
         }
         match &self.way {
             Way::Arrays { .. } if note.reduces => Err(Refusal::new("it does not reduce")),
-            Way::Arrays { wide: true, .. } => in_fours(w),
-            Way::Arrays { wide: false, .. } => Ok(()),
+            Way::Arrays { wide, .. } => {
+                let elements = w.dims().iter().product();
+                Cells::of(elements, *wide, note.turns).within(&self.gpu)?;
+                if *wide { in_fours(w) } else { Ok(()) }
+            }
             Way::Reductions(_) if !note.reduces => Err(Refusal::new("there is nothing to reduce")),
             Way::Reductions(cuts) => {
-                reduce::fits(&self.gpu, cuts.form(), expr.dtype(), Self::least(w, expr), note.turns)
+                let least = Self::least(w, expr);
+                reduce::fits(&self.gpu, cuts.form(), expr.dtype(), least, state, note.turns)
             }
         }
     }
@@ -128,16 +138,21 @@ impl Method for Fused {
     fn params(&self, w: &Workload) -> ParamList {
         let elements = w.dims().iter().product();
         match (&self.way, w.expr()) {
-            (Way::Reductions(cuts), Some(expr)) => cuts.params(&self.gpu, w, Self::least(w, expr).1),
-            (Way::Arrays { cuts, .. }, _) => cuts.params(&self.gpu, w, elements),
+            (Way::Reductions(cuts), Some(expr)) => cuts.params(&self.gpu, w, self.sizes(w, expr)),
+            (Way::Arrays { wide, cuts }, Some(expr)) => {
+                cuts.params(&self.gpu, w, Cells::of(elements, *wide, self.note(expr).turns))
+            }
             _ => ParamList::new(),
         }
     }
 
     fn space(&self, w: &Workload) -> Vec<Params> {
+        let elements = w.dims().iter().product();
         match (&self.way, w.expr()) {
-            (Way::Reductions(cuts), Some(expr)) => cuts.space(&self.gpu, Self::least(w, expr).1),
-            (Way::Arrays { cuts, .. }, _) => cuts.space(&self.gpu, w.dims().iter().product()),
+            (Way::Reductions(cuts), Some(expr)) => cuts.space(&self.gpu, self.sizes(w, expr)),
+            (Way::Arrays { wide, cuts }, Some(expr)) => {
+                cuts.space(&self.gpu, Cells::of(elements, *wide, self.note(expr).turns))
+            }
             _ => Vec::new(),
         }
     }

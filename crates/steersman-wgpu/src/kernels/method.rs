@@ -1,6 +1,6 @@
 //! A method of doing things, as a kernel of one device: what all kernels here have in common is written once.
 
-use super::ready;
+use super::{cost, ready};
 use crate::device::Gpu;
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms};
@@ -96,6 +96,10 @@ impl<M: Method> Kernel for On<M> {
     }
 
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
-        ready::noted(self.method.gpu(), &self.name, w, p, self.method.enqueue(w, p, io))
+        let ran = ready::noted(self.method.gpu(), &self.name, w, p, self.method.enqueue(w, p, io))?;
+        if cost::is_long(self.method.gpu(), w) {
+            self.method.gpu().submit_if_idle()?;
+        }
+        Ok(ran)
     }
 }

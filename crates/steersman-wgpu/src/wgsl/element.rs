@@ -14,9 +14,21 @@ pub(crate) enum Word {
     Four,
     /// f64 as such.
     Double,
+    /// f16 as such: a store touches no neighbour.
+    Half,
 }
 
 impl Word {
+    /// What an operand of a type is best an array of, with f16 as such where the adapter has it.
+    pub fn of(d: DType, written: bool, f16: bool) -> Word {
+        match d {
+            DType::F64 => Word::Double,
+            DType::F16 if f16 => Word::Half,
+            _ if written && d.size() < 4 => Word::Atomic,
+            _ => Word::Plain,
+        }
+    }
+
     /// The array's element type.
     pub fn name(self) -> &'static str {
         match self {
@@ -24,13 +36,14 @@ impl Word {
             Word::Atomic => "atomic<u32>",
             Word::Four => "vec4<u32>",
             Word::Double => "f64",
+            Word::Half => "f16",
         }
     }
 
     /// The word of index `i` of the array `name`.
     pub fn read(self, name: &str, i: &str) -> String {
         match self {
-            Word::Plain | Word::Double => format!("{name}[{i}]"),
+            Word::Plain | Word::Double | Word::Half => format!("{name}[{i}]"),
             Word::Atomic => format!("atomicLoad(&{name}[{i}])"),
             Word::Four => format!("{name}[({i}) >> 2u][({i}) & 3u]"),
         }
@@ -53,6 +66,10 @@ pub(crate) fn value_type(d: DType) -> &'static str {
 pub(crate) fn loaded(d: DType, word: Word, name: &str, i: &str, wanted: &mut Wanted) -> String {
     match d {
         DType::F64 if word == Word::Double => format!("{name}[{i}]"),
+        DType::F16 if word == Word::Half => {
+            wanted.add_f16();
+            format!("f32({name}[{i}])")
+        }
         DType::F32 => format!("bitcast<f32>({})", word.read(name, i)),
         DType::I32 => format!("bitcast<i32>({})", word.read(name, i)),
         DType::U32 => word.read(name, i),
@@ -92,6 +109,12 @@ pub(crate) fn bits(d: DType, value: &str, wanted: &mut Wanted) -> String {
 /// The statement that stores `value` as element `i` of the array `name`. Types smaller than a word need an
 /// atomic one: each invocation changes its own bits alone.
 pub(crate) fn stored(d: DType, word: Word, name: &str, i: &str, value: &str, wanted: &mut Wanted) -> String {
+    if word == Word::Half {
+        wanted.add_f16();
+        wanted.add(Library::Half);
+        // Rounded here: an adapter may round either way, and what is an f16 already stays it.
+        return format!("{name}[{i}] = f16(as_f16({value}));");
+    }
     let b = bits(d, value, wanted);
     let one = |i: &str, b: &str| match word {
         Word::Atomic => format!("atomicStore(&{name}[{i}], {b});"),

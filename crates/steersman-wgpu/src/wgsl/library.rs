@@ -38,6 +38,9 @@ const ALL: [(Library, &str, &[Library]); 13] = [
     (Double, include_str!("library/double.wgsl"), &[]),
 ];
 
+/// The bit beside the libraries'.
+const F16: u16 = 1 << 15;
+
 /// The libraries a source wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted(u16);
@@ -58,8 +61,18 @@ impl Wanted {
         self.0 |= other.0;
     }
 
+    /// Buffers of f16 as such, for which the language has to be told.
+    pub fn add_f16(&mut self) {
+        self.0 |= F16;
+    }
+
     /// Their text.
     pub fn text(self) -> String {
-        ALL.iter().filter(|(l, ..)| self.0 & *l as u16 != 0).map(|(_, text, _)| *text).collect()
+        let enabled = if self.0 & F16 != 0 { Some("enable f16;\n") } else { None };
+        enabled.into_iter().chain(self.libraries()).collect()
+    }
+
+    fn libraries(self) -> impl Iterator<Item = &'static str> {
+        ALL.iter().filter(move |(l, ..)| self.0 & *l as u16 != 0).map(|(_, text, _)| *text)
     }
 }

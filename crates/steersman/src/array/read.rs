@@ -104,6 +104,9 @@ impl Array {
                 let place = inner.engine.places().name(Place::Device(id));
                 Err(Error::Lost { what: what(), place, why })
             }
+            Err(Trouble::Unwritten(place, why)) => {
+                Err(Error::Lost { what: what(), place: inner.engine.places().name(place), why })
+            }
             Err(trouble) => Err(Error::Memory { workload: what(), why: trouble.why().into() }),
         }
     }

@@ -99,6 +99,7 @@ pub(super) fn fits(rt: &Runtime, scratch: &Scratch, place: Place, peak: usize) -
 fn trouble(place: Place, why: KernelError) -> Trouble {
     match (place, why) {
         (Place::Device(id), KernelError::Lost(why)) => Trouble::Lost(id, why),
+        (place, KernelError::Operand(why)) => Trouble::Unwritten(place, why),
         (place, why) => Trouble::Away(place, why.to_string()),
     }
 }
@@ -125,6 +126,7 @@ pub(super) fn failed(rt: &Runtime, scratch: &Scratch, what: String, trouble: Tro
             rt.inner.lose(id, &why);
             lost(rt, what, Place::Device(id), why)
         }
+        Trouble::Unwritten(place, why) => lost(rt, what, place, why),
         Trouble::Away(Place::Host, why)
         | Trouble::Kernel(_, why)
         | Trouble::Unable(why)

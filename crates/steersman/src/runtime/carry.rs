@@ -63,6 +63,8 @@ pub(crate) enum Trouble {
     Unable(String),
     /// There is no room at this place now, or nothing gets there.
     Away(Place, String),
+    /// What lies at this place was never written: no kernel of this call is at fault.
+    Unwritten(Place, String),
     /// This device is gone.
     Lost(DeviceId, String),
     /// Operands are partly overwritten: nothing can run on them any more.
@@ -75,6 +77,7 @@ impl Trouble {
             Trouble::Kernel(_, why)
             | Trouble::Unable(why)
             | Trouble::Away(_, why)
+            | Trouble::Unwritten(_, why)
             | Trouble::Lost(_, why)
             | Trouble::HalfDone(why) => why,
         }
@@ -84,6 +87,7 @@ impl Trouble {
     pub fn running(place: Place, why: KernelError) -> Trouble {
         match (place, why) {
             (Place::Device(id), KernelError::Lost(why)) => Trouble::Lost(id, why),
+            (place, KernelError::Operand(why)) => Trouble::Unwritten(place, why),
             (_, why) if why.is_offence() => Trouble::Kernel(Offence::Failed, why.to_string()),
             (_, why) => Trouble::Unable(why.to_string()),
         }
@@ -94,6 +98,7 @@ impl Trouble {
         match self {
             Trouble::Kernel(_, why) | Trouble::HalfDone(why) => KernelError::Failed(why),
             Trouble::Unable(why) | Trouble::Away(_, why) => KernelError::NoRoom(why),
+            Trouble::Unwritten(_, why) => KernelError::Operand(why),
             Trouble::Lost(_, why) => KernelError::Lost(why),
         }
     }
@@ -102,6 +107,7 @@ impl Trouble {
     fn moving(place: Place, why: KernelError) -> Trouble {
         match (place, why) {
             (Place::Device(id), KernelError::Lost(why)) => Trouble::Lost(id, why),
+            (place, KernelError::Operand(why)) => Trouble::Unwritten(place, why),
             (place, why) => Trouble::Away(place, why.to_string()),
         }
     }

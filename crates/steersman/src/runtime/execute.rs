@@ -244,6 +244,10 @@ impl Inner {
                 self.note(w, d, None, Some(format!("its result came home in part: {why}")));
                 return Err(Error::HalfDone { workload: w.named(&places).to_string(), kernel: name, why });
             }
+            Trouble::Unwritten(place, why) => {
+                let (what, place) = (w.named(&places).to_string(), places.name(place));
+                return Err(Error::Lost { what, place, why });
+            }
             Trouble::Lost(id, why) => {
                 let place = Place::Device(id);
                 self.lose(id, &why);

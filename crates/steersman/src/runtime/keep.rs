@@ -59,7 +59,8 @@ impl Keeper {
         let calibrated = self.calibrated.load(Ordering::Acquire);
         let mut batch = remember::collect(&self.engine, self.device, self.fingerprint, calibrated, saved);
         for (id, device) in self.carrier.accelerators.iter() {
-            remember::add_accelerator(&mut batch, &self.engine, id, device.fingerprint, saved);
+            let calibrated = device.calibrated.load(Ordering::Acquire);
+            remember::add_accelerator(&mut batch, &self.engine, id, device.fingerprint, calibrated, saved);
         }
         batch.outdated = outdated;
         batch.log = log;

@@ -21,6 +21,7 @@ mod exchange;
 mod graphs;
 #[path = "../arrays/joined.rs"]
 mod joined;
+mod leaving;
 #[path = "../arrays/limits.rs"]
 mod limits;
 #[path = "../arrays/numpy.rs"]

@@ -23,7 +23,8 @@ fn away() -> Option<Runtime> {
     let on_the_cpu = "cpu/map*,cpu/reduce*,cpu/fused*,cpu/mat*,cpu/gem*,cpu/move*,cpu/amx*,cpu/*blas*,cpu/mkl*,cpu/blis*,cpu/accelerate*";
     let rt = runtime(&[("disable", on_the_cpu)]);
     if rt.engine().devices().len() < 2 {
-        assert!(std::env::var_os("STEERSMAN_REQUIRE_ADAPTER").is_none(), "there is no WebGPU adapter");
+        let required = std::env::var_os("STEERSMAN_REQUIRE_ADAPTER").is_some_and(|v| v != "0");
+        assert!(!required, "STEERSMAN_REQUIRE_ADAPTER is set and there is no adapter");
         println!("skipped: no WebGPU adapter");
         return None;
     }
@@ -153,6 +154,35 @@ fn ten_ops_are_one_dispatch_and_three_products_move_nothing_in_between() {
     let after = gpu.counts();
     assert_eq!(after.uploaded - before.uploaded, 48 * 48 * 4, "the matrix, once");
     assert_eq!(after.downloaded - before.downloaded, 4, "the sum");
+}
+
+#[test]
+fn the_way_to_an_adapter_is_known_from_its_first_probe() {
+    let rt = runtime(&[]);
+    if rt.engine().devices().len() < 2 {
+        return;
+    }
+    // Loaded machines leave no time for all of it, but for some.
+    let wire = rt.engine().wire(DeviceId(1)).expect("there is a way to it");
+    assert!(!wire.out.is_supposed(), "what the probe measured was thrown away");
+    let gpu = &rt.engine().devices()[1];
+    assert!(gpu.machine.handoff.is_some());
+}
+
+#[test]
+fn errors_name_places_as_people_do() {
+    let Some(gpu) = crate::adapter(DeviceOptions { memory_limit: Some(1 << 16), ..Default::default() })
+    else {
+        return;
+    };
+    let rt = crate::with_adapter(&gpu, &[]);
+    let place = Place::Device(DeviceId(1));
+    let w: Workload = "exp f32 100000".parse().expect("well formed");
+    let w = w.with_input_at(0, place);
+    let how = steersman::core::measure::Contest::default();
+    let why = rt.contest(&w, &[], &how).err().expect("there is no room").to_string();
+    let name = rt.engine().places().name(place);
+    assert!(why.contains(&name) && !why.contains("device:1"), "{why}");
 }
 
 #[test]

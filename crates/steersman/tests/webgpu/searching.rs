@@ -4,9 +4,10 @@ use crate::{adapter, with_adapter};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use steersman::core::tune::{Kind, Winner};
+use steersman::core::wisdom::{Batch, MetaRow, Wisdom};
 use steersman::core::{DeviceId, Seconds, Workload};
 use steersman::webgpu::DeviceOptions;
-use steersman::{Calibrate, Runtime};
+use steersman::{Calibrate, Knobs, Runtime};
 
 fn winners(rt: &Runtime) -> Vec<(String, Vec<Winner>)> {
     let all = rt.engine().registry();
@@ -160,4 +161,35 @@ fn compiled_pipelines_are_kept_beside_the_wisdom_where_the_driver_can() {
         std::fs::read_dir(folder.path()).unwrap().filter_map(|f| f.ok()?.file_name().into_string().ok());
     let kept = kept.filter(|name| name.starts_with("pipelines-")).count();
     assert_eq!(kept > 0, can);
+}
+
+#[test]
+fn an_adapter_that_was_never_calibrated_is_in_the_background_though_the_host_was() {
+    let Some(gpu) = adapter(DeviceOptions::default()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wisdom.db");
+    let mut knobs = Knobs::default();
+    for (name, value) in [("wisdom.path", path.to_str().unwrap()), ("calibrate.background", "false")] {
+        knobs.set(name, value).unwrap();
+    }
+    let host = Runtime::with_knobs(knobs.clone()).unwrap().fingerprint();
+    let calibrated = |device: u64| format!("calibrated/{device:016x}");
+    let known = MetaRow { key: calibrated(host), value: "true".into(), updated: 0.0 };
+    let wisdom = Wisdom::open(Some(&path)).wisdom;
+    wisdom.save(Batch { meta: vec![known], ..Batch::default() }).unwrap();
+    knobs.set("calibrate.background", "true").unwrap();
+    knobs.set("webgpu.enabled", "true").unwrap();
+    let device = gpu.identity().fingerprint();
+    let done = || Wisdom::open(Some(&path)).wisdom.load(device).meta.contains_key(&calibrated(device));
+    let rt = Runtime::with_knobs(knobs).unwrap();
+    assert!(rt.calibrated(), "the host was");
+    for _ in 0..600 {
+        rt.save().unwrap();
+        if done() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(done(), "nobody calibrated the adapter");
+    assert!(!winners(&rt).is_empty(), "nothing was searched");
 }

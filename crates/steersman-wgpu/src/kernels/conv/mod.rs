@@ -11,7 +11,7 @@ use super::matmul::{ranked_tiles, takes_tile};
 use super::method::{Method, on};
 use super::nest::MOST;
 use super::space::{space, weighed};
-use crate::device::{Gpu, Key, Launch, Source};
+use crate::device::{Gpu, Key, Source};
 use shader::{Cut, Shader};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -159,7 +159,7 @@ impl Method for Conv {
         let operands = [(io.inputs[0], d, false), (io.inputs[1], d, false), (io.output, d, true)];
         let bound = Bound::new(&self.gpu, operands.into_iter())?;
         let cut = self.cut(p);
-        let shader = Shader { cut, dtype: d, bound: &bound };
+        let shader = Shader { cut, dtype: d, f16: self.gpu.can().f16, bound: &bound };
         let mut key: Key = smallvec::smallvec![4, u32::from(self.tiled), d as u32, u32::from(p.variant)];
         key.extend(bound.spots.iter().map(|s| u32::from(s.binding)));
         let pipeline = self.gpu.pipeline(&key, || {
@@ -181,6 +181,6 @@ impl Method for Conv {
                 [n, m, (images as u32).min(most)]
             }
         };
-        self.gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
+        self.gpu.launch(&bound.launch(&pipeline, &params, groups))
     }
 }

@@ -27,17 +27,14 @@ pub(super) const NAMES: [&str; 27] = [
 pub(super) struct Shader<'a> {
     pub cut: Cut,
     pub dtype: DType,
+    /// Whether the adapter has f16 as such.
+    pub f16: bool,
     pub bound: &'a Bound,
 }
 
 impl Shader<'_> {
     fn words(&self) -> Vec<Word> {
-        let plain = if self.dtype == DType::F64 { Word::Double } else { Word::Plain };
-        let mut words = vec![plain; self.bound.buffers.len()];
-        if self.dtype.size() < 4 {
-            words[usize::from(self.bound.spots[2].binding)] = Word::Atomic;
-        }
-        words
+        self.bound.written.iter().map(|w| Word::of(self.dtype, *w, self.f16)).collect()
     }
 
     pub fn text(&self) -> String {

@@ -8,7 +8,7 @@ mod shader;
 
 use super::bound::{Bound, Spot, both};
 use super::nest::{Nest, Path};
-use crate::device::{Gpu, Launch};
+use crate::device::Gpu;
 use crate::wgsl::Word;
 use shader::Shader;
 use smallvec::SmallVec;
@@ -74,7 +74,7 @@ pub(crate) fn run(
     let bound = Bound::new(gpu, each)?;
     let types: SmallVec<[DType; 4]> = operands.iter().map(|(o, _)| o.dtype).collect();
     let wide = wide && fits_wide(&nest, &bound.spots, &types);
-    let Some((wide, words)) = words(&bound, &types, inputs, wide) else {
+    let Some((wide, words)) = words(&bound, &types, inputs, (wide, gpu.can().f16)) else {
         return Err(KernelError::Failed("f64 and other types share a buffer".into()));
     };
     let shader =
@@ -85,12 +85,7 @@ pub(crate) fn run(
     let most = gpu.limits().max_compute_workgroups_per_dimension;
     let groups = items.div_ceil(cut.workgroup * cut.each).clamp(1, most);
     let params = shader.params(n, io.scalars);
-    gpu.launch(&Launch {
-        pipeline: &pipeline,
-        buffers: &bound.buffers,
-        params: &params,
-        groups: [groups, 1, 1],
-    })
+    gpu.launch(&bound.launch(&pipeline, &params, [groups, 1, 1]))
 }
 
 /// Whether four neighbours are four words in a row for everyone.
@@ -103,22 +98,25 @@ fn fits_wide(nest: &Nest, spots: &[Spot], types: &[DType]) -> bool {
 }
 
 /// What each buffer is an array of; the wide form only if everyone's view agrees.
-fn words(bound: &Bound, types: &[DType], inputs: usize, wide: bool) -> Option<(bool, SmallVec<[Word; 8]>)> {
-    let try_as = |wide: bool| {
+fn words(
+    bound: &Bound,
+    types: &[DType],
+    inputs: usize,
+    (wide, f16): (bool, bool),
+) -> Option<(bool, SmallVec<[Word; 8]>)> {
+    let try_as = |wide: bool, f16: bool| {
         let mut words: SmallVec<[Option<Word>; 8]> = SmallVec::from_elem(None, bound.buffers.len());
         for (k, (d, spot)) in types.iter().zip(&bound.spots).enumerate() {
-            let word = match d {
-                DType::F64 => Word::Double,
-                _ if k >= inputs && d.size() < 4 => Word::Atomic,
-                _ if wide && d.size() == 4 => Word::Four,
-                _ => Word::Plain,
+            let word = match d.size() {
+                4 if wide => Word::Four,
+                _ => Word::of(*d, k >= inputs, f16),
             };
             words[usize::from(spot.binding)] = Some(both(words[usize::from(spot.binding)], word)?);
         }
         Some(words.into_iter().map(|w| w.unwrap_or(Word::Plain)).collect())
     };
-    if wide && let Some(words) = try_as(true) {
-        return Some((true, words));
-    }
-    try_as(false).map(|w| (false, w))
+    // As f16 only what nobody takes for anything else.
+    let ways = [(true, true), (true, false), (false, true), (false, false)];
+    let ways = ways.into_iter().filter(|(w, h)| (wide || !w) && (f16 || !h));
+    ways.filter_map(|(wide, f16)| Some((wide, try_as(wide, f16)?))).next()
 }

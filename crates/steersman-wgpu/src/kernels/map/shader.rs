@@ -191,6 +191,13 @@ impl Shader<'_> {
         }
         for k in self.inputs..self.types.len() {
             let (d, name, o) = (self.types[k], self.name(k), k - self.inputs);
+            if self.word(k) == Word::Half {
+                for l in 0..4 {
+                    let (at, value) = (format!("p.o{k} + i + {l}u"), format!("r{l}.r{o}"));
+                    let _ = writeln!(text, "    {}", stored(d, Word::Half, &name, &at, &value, wanted));
+                }
+                continue;
+            }
             let bits: [String; 4] =
                 std::array::from_fn(|l| crate::wgsl::bits(d, &format!("r{l}.r{o}"), wanted));
             let at = format!("p.o{k} + i");

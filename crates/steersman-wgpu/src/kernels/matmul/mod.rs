@@ -12,7 +12,7 @@ use super::elementwise::addressable;
 use super::method::{Method, on};
 use super::nest::Nest;
 use super::space::{space, weighed};
-use crate::device::{Gpu, Key, Launch, Source};
+use crate::device::{Gpu, Key, Source};
 use crate::wgsl::Word;
 use block::{Lane, TILES, Tile};
 use shader::{Cut, Shader};
@@ -159,12 +159,8 @@ impl MatMul {
 }
 
 /// What each buffer is an array of.
-fn words(bound: &Bound, d: DType, lanes: [Lane; 2], fours: bool) -> SmallVec<[Word; 8]> {
-    let plain = if d == DType::F64 { Word::Double } else { Word::Plain };
-    let mut words: SmallVec<[Word; 8]> = SmallVec::from_elem(plain, bound.buffers.len());
-    if d.size() < 4 {
-        words[usize::from(bound.spots[2].binding)] = Word::Atomic;
-    }
+fn words(bound: &Bound, d: DType, f16: bool, lanes: [Lane; 2], fours: bool) -> SmallVec<[Word; 8]> {
+    let mut words: SmallVec<[Word; 8]> = bound.written.iter().map(|w| Word::of(d, *w, f16)).collect();
     // Single elements can be read of it too, if operands share a buffer.
     for (k, four) in [lanes[0] != Lane::Single, lanes[1] != Lane::Single, fours].into_iter().enumerate() {
         if four {
@@ -270,7 +266,7 @@ impl Method for MatMul {
             _ => ([Lane::Single; 2], false),
         };
         let cut = self.cut(p, lanes, fours);
-        let words = words(&bound, d, lanes, fours);
+        let words = words(&bound, d, self.gpu.can().f16, lanes, fours);
         let nest = Self::nest(w);
         let shader = Shader { cut, dtype: d, rank: nest.dims.len(), bound: &bound, words: &words };
         let modes = lanes[0] as u32 | (lanes[1] as u32) << 2 | u32::from(fours) << 4;
@@ -294,6 +290,6 @@ impl Method for MatMul {
         let most = self.gpu.limits().max_compute_workgroups_per_dimension;
         let (down, across) = cut.span();
         let groups = [(n as u32).div_ceil(across), (m as u32).div_ceil(down), (batch as u32).min(most)];
-        self.gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
+        self.gpu.launch(&bound.launch(&pipeline, &params, groups))
     }
 }

@@ -79,15 +79,15 @@ impl Method for Rows {
         if all.is_none_or(|all| all >= MOST) {
             return Err(Refusal::new("positions in a shader have 31 bits"));
         }
-        reduce::fits(&self.gpu, Form::Tree, w.dtype(), (batch * m * n, k), 1)
+        reduce::fits(&self.gpu, Form::Tree, w.dtype(), (batch * m * n, k), w.dtype().size(), 1)
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        self.cuts.params(&self.gpu, w, w.matmul_k())
+        self.cuts.params(&self.gpu, w, (w.matmul_k(), w.dtype().size()))
     }
 
     fn space(&self, w: &Workload) -> Vec<Params> {
-        self.cuts.space(&self.gpu, w.matmul_k())
+        self.cuts.space(&self.gpu, (w.matmul_k(), w.dtype().size()))
     }
 
     fn winners(&self) -> &Winners {

@@ -3,7 +3,7 @@
 
 mod tiled;
 
-use super::elementwise::{Cuts, addressable, cut, in_fours};
+use super::elementwise::{Cells, Cuts, addressable, cut, in_fours};
 use super::method::{Method, on};
 use super::{cost, map, single};
 use crate::device::Gpu;
@@ -66,6 +66,10 @@ fn movable(gpu: &Gpu, w: &Workload) -> Result<(), Refusal> {
 }
 
 impl Moves {
+    fn cells(&self, w: &Workload) -> Cells {
+        Cells::of(w.output().elements(), self.wide, 1)
+    }
+
     /// The move as a copy of bits.
     fn plain(&self, w: &Workload) -> Result<Workload, KernelError> {
         let d = bits(w.dtype());
@@ -88,6 +92,7 @@ impl Method for Moves {
 
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
         movable(&self.gpu, w)?;
+        self.cells(w).within(&self.gpu)?;
         if !self.wide {
             return Ok(());
         }
@@ -98,11 +103,11 @@ impl Method for Moves {
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        self.cuts.params(&self.gpu, w, w.output().elements())
+        self.cuts.params(&self.gpu, w, self.cells(w))
     }
 
     fn space(&self, w: &Workload) -> Vec<Params> {
-        self.cuts.space(&self.gpu, w.output().elements())
+        self.cuts.space(&self.gpu, self.cells(w))
     }
 
     fn winners(&self) -> &Winners {

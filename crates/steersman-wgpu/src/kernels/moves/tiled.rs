@@ -1,7 +1,7 @@
 //! Two axes exchanged through workgroup memory, so that both sides are read and written in long runs.
 
 use super::{bits, movable, moves, seen};
-use crate::device::{Gpu, Key, Launch, Source};
+use crate::device::{Gpu, Key, Source};
 use crate::kernels::bound::Bound;
 use crate::kernels::cost;
 use crate::kernels::method::Method;
@@ -165,6 +165,6 @@ impl Method for Tiled {
         }
         let most = self.gpu.limits().max_compute_workgroups_per_dimension;
         let groups = [x.div_ceil(side), y.div_ceil(side), batches.min(most)];
-        self.gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
+        self.gpu.launch(&bound.launch(&pipeline, &params, groups))
     }
 }

@@ -3,7 +3,7 @@
 use super::Cut;
 use super::shader::Shader;
 use super::shape::Shape;
-use crate::device::{Gpu, Launch};
+use crate::device::Gpu;
 use crate::kernels::bound::{Bound, both};
 use crate::wgsl::Word;
 use smallvec::SmallVec;
@@ -71,7 +71,8 @@ pub(crate) fn run(
     let inputs = w.inputs().iter().zip(io.inputs).map(|(o, a)| (*a, o.dtype, false));
     let positions = expr.steps().iter().any(|s| matches!(s, Step::Index(_) | Step::Random { .. }));
     let launch = |form: Form, stage: Stage, bound: &Bound, outputs: u32| -> Result<Ran, KernelError> {
-        let words = words(bound, &types, result.dtype, stage)
+        let words = words(bound, &types, result.dtype, stage, gpu.can().f16)
+            .or_else(|| words(bound, &types, result.dtype, stage, false))
             .ok_or_else(|| KernelError::Failed("f64 and other types share a buffer".into()))?;
         let shader = Shader {
             expr,
@@ -95,7 +96,7 @@ pub(crate) fn run(
             _ => [outputs.div_ceil(per).clamp(1, most), 1, 1],
         };
         let params = shader.params(io.scalars);
-        gpu.launch(&Launch { pipeline: &pipeline, buffers: &bound.buffers, params: &params, groups })
+        gpu.launch(&bound.launch(&pipeline, &params, groups))
     };
     if form != Form::TwoPass || parts == 1 {
         let form = if form == Form::TwoPass { Form::Tree } else { form };
@@ -115,12 +116,14 @@ pub(crate) fn run(
 }
 
 /// What each buffer is an array of; the states between passes are `Word::Plain` here and named apart.
-fn words(bound: &Bound, types: &[DType], result: DType, stage: Stage) -> Option<SmallVec<[Word; 8]>> {
-    let of = |d: DType, written: bool| match d {
-        DType::F64 => Word::Double,
-        _ if written && d.size() < 4 => Word::Atomic,
-        _ => Word::Plain,
-    };
+fn words(
+    bound: &Bound,
+    types: &[DType],
+    result: DType,
+    stage: Stage,
+    f16: bool,
+) -> Option<SmallVec<[Word; 8]>> {
+    let of = |d: DType, written: bool| Word::of(d, written, f16);
     let list: SmallVec<[Word; 8]> = match stage {
         Stage::Whole => types.iter().map(|d| of(*d, false)).chain([of(result, true)]).collect(),
         Stage::Partial => types.iter().map(|d| of(*d, false)).chain([Word::Plain]).collect(),

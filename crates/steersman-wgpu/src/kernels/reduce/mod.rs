@@ -2,6 +2,7 @@
 //! at the end of fused groups.
 
 mod launch;
+mod room;
 mod shader;
 mod shape;
 mod state;
@@ -14,6 +15,7 @@ use super::nest::MOST;
 use super::space::{space, weighed};
 use super::{cost, single};
 use crate::device::Gpu;
+use room::Room;
 use std::collections::HashMap;
 use std::sync::Arc;
 use steersman_core::cost::{Machine, Terms};
@@ -71,27 +73,29 @@ impl Cuts {
         self.form
     }
 
-    fn fits(&self, gpu: &Gpu, variant: usize, each: usize) -> bool {
-        let most = gpu.limits().max_compute_invocations_per_workgroup;
-        CUTS.get(variant).is_some_and(|c| match self.form {
-            _ if variant == 0 => true,
-            Form::Each => variant < ONE_PASS && c.workgroup <= most.min(256),
-            Form::Tree | Form::Subgroup => {
-                variant < ONE_PASS && c.workgroup <= most && each > 4 * c.workgroup as usize
-            }
-            Form::TwoPass => {
-                c.workgroup <= most && each > 4 * c.workgroup as usize && each > 2 * c.chunk as usize
-            }
+    /// Whether a variant is legal for results of `each` elements, with states of so many bytes, and worth it.
+    fn fits(&self, gpu: &Gpu, variant: usize, (each, state): (usize, usize)) -> bool {
+        let room = Room::of(gpu);
+        CUTS.get(variant).filter(|c| room.takes(self.form, c.workgroup, state)).is_some_and(|c| {
+            let worth = match self.form {
+                Form::Each => variant < ONE_PASS && c.workgroup <= 256,
+                Form::Tree | Form::Subgroup => variant < ONE_PASS && each > 4 * c.workgroup as usize,
+                Form::TwoPass => each > 4 * c.workgroup as usize && each > 2 * c.chunk as usize,
+            };
+            worth || room.smallest(self.form, state) == Ok(variant)
         })
     }
 
-    pub fn params(&self, gpu: &Gpu, w: &Workload, each: usize) -> ParamList {
-        let usual = || usize::from(self.form != Form::Each && self.fits(gpu, 1, each));
-        weighed(&self.winners, w, |v| self.fits(gpu, v, each), usual)
+    pub fn params(&self, gpu: &Gpu, w: &Workload, (each, state): (usize, usize)) -> ParamList {
+        let usual = || match self.form != Form::Each && self.fits(gpu, 1, (each, state)) {
+            true => 1,
+            false => Room::of(gpu).smallest(self.form, state).unwrap_or(0),
+        };
+        weighed(&self.winners, w, |v| self.fits(gpu, v, (each, state)), usual)
     }
 
-    pub fn space(&self, gpu: &Gpu, each: usize) -> Vec<Params> {
-        space(0..CUTS.len(), |v| self.fits(gpu, v, each))
+    pub fn space(&self, gpu: &Gpu, (each, state): (usize, usize)) -> Vec<Params> {
+        space(0..CUTS.len(), |v| self.fits(gpu, v, (each, state)))
     }
 
     pub fn winners(&self) -> &Winners {
@@ -104,11 +108,14 @@ pub(crate) fn cut(p: Params) -> Cut {
     CUTS[usize::from(p.variant).min(CUTS.len() - 1)]
 }
 
+/// Bytes that a reduction keeps for each invocation, or why there is none.
+type States = HashMap<(ReduceOp, DType), Result<usize, Refusal>>;
+
 struct Reduce {
     gpu: Arc<Gpu>,
     form: Form,
-    /// Why a kind and type are not taken; what is absent is.
-    refused: Arc<HashMap<(ReduceOp, DType), Refusal>>,
+    /// Bytes of the state of a kind and type, or why they are not taken.
+    states: Arc<States>,
     cuts: Arc<Cuts>,
 }
 
@@ -120,13 +127,13 @@ pub(super) fn kernels(
     forms: &[(Arc<Cuts>, &'static str)],
 ) -> Vec<Arc<dyn Kernel>> {
     let all = ReduceOp::ALL.iter().flat_map(|k| DType::ALL.map(|d| (*k, d)));
-    let refused = all.filter_map(|(k, d)| Some(((k, d), takes(k, d, gpu.can().f64).err()?))).collect();
-    let refused = Arc::new(refused);
+    let states: States = all.map(|(k, d)| ((k, d), takes(k, d, gpu.can().f64))).collect();
+    let states = Arc::new(states);
     forms
         .iter()
         .map(|(cuts, name)| -> Arc<dyn Kernel> {
-            let (gpu, cuts, refused) = (gpu.clone(), cuts.clone(), Arc::clone(&refused));
-            on(device, prefix, &format!("reduce-{name}"), Reduce { gpu, form: cuts.form, refused, cuts })
+            let (gpu, cuts, states) = (gpu.clone(), cuts.clone(), Arc::clone(&states));
+            on(device, prefix, &format!("reduce-{name}"), Reduce { gpu, form: cuts.form, states, cuts })
         })
         .collect()
 }
@@ -138,13 +145,13 @@ pub(super) fn forms(gpu: &Gpu) -> Vec<(Arc<Cuts>, &'static str)> {
     there.map(|(form, name)| (Arc::new(Cuts::new(form)), name)).collect()
 }
 
-/// Whether a kind can be computed over elements of a type.
-pub(crate) fn takes(kind: ReduceOp, d: DType, f64: bool) -> Result<(), Refusal> {
+/// Bytes of what a kind keeps over elements of a type, or why it is not computed.
+pub(crate) fn takes(kind: ReduceOp, d: DType, f64: bool) -> Result<usize, Refusal> {
     if d == DType::F64 && !f64 {
         return Err(Refusal::new("this adapter does not compute in f64, and nothing is rounded silently"));
     }
     match shader::state_bytes(kind, d) {
-        Some(_) => Ok(()),
+        Some(bytes) => Ok(bytes),
         None => Err(Refusal::new(format!(
             "there is no {} of {d} in WGSL: it has no 64-bit integers",
             kind.name()
@@ -152,16 +159,21 @@ pub(crate) fn takes(kind: ReduceOp, d: DType, f64: bool) -> Result<(), Refusal> 
     }
 }
 
-/// What a form does not take of `outputs` results of `each` elements of `d`, of which each takes so many turns.
+/// What a form does not take of `outputs` results of `each` elements of `d`, with states of so many bytes. `element`
+/// is the turns that one element takes.
 pub(crate) fn fits(
     gpu: &Gpu,
     form: Form,
     d: DType,
     (outputs, each): (usize, usize),
+    state: usize,
     element: usize,
 ) -> Result<(), Refusal> {
     let groups = gpu.limits().max_compute_workgroups_per_dimension as usize;
-    let smallest = CUTS[0].workgroup as usize;
+    if form == Form::Subgroup && d == DType::F64 {
+        return Err(Refusal::new("lanes of a subgroup do not exchange f64"));
+    }
+    let smallest = CUTS[Room::of(gpu).smallest(form, state)?].workgroup as usize;
     // A turn each element, one more each block of 32, and a few to join.
     let turns = |results: usize, elements: usize| results * (elements * element + elements / 32 + 16);
     let turns = match form {
@@ -176,7 +188,6 @@ pub(crate) fn fits(
         return Err(Refusal::new("so many elements a result are more turns than one invocation may take"));
     }
     match form {
-        Form::Subgroup if d == DType::F64 => Err(Refusal::new("lanes of a subgroup do not exchange f64")),
         Form::TwoPass if each < 4096 => Err(Refusal::new("too few elements a result to share it")),
         _ => Ok(()),
     }
@@ -204,6 +215,17 @@ impl Reduce {
         }
     }
 
+    /// Bytes of the workload's state.
+    fn state(&self, w: &Workload) -> Result<usize, Refusal> {
+        let known = self.states.get(&(Self::kind(w)?, w.dtype()));
+        known.cloned().unwrap_or_else(|| Err(Refusal::new("it only reduces")))
+    }
+
+    /// Elements of a result, and bytes of their state.
+    fn sizes(&self, w: &Workload) -> (usize, usize) {
+        (Self::each(w), self.state(w).unwrap_or(0))
+    }
+
     fn each(w: &Workload) -> usize {
         w.inputs()[0].elements() / w.output().elements().max(1)
     }
@@ -226,23 +248,20 @@ impl Method for Reduce {
     }
 
     fn supports(&self, w: &Workload) -> Result<(), Refusal> {
-        let kind = Self::kind(w)?;
-        if let Some(why) = self.refused.get(&(kind, w.dtype())) {
-            return Err(why.clone());
-        }
+        let state = self.state(w)?;
         bindable(&self.gpu, w)?;
         if w.inputs()[0].elements() >= MOST {
             return Err(Refusal::new("positions in a shader have 31 bits"));
         }
-        fits(&self.gpu, self.form, w.dtype(), (w.output().elements(), Self::each(w)), 1)
+        fits(&self.gpu, self.form, w.dtype(), (w.output().elements(), Self::each(w)), state, 1)
     }
 
     fn params(&self, w: &Workload) -> ParamList {
-        self.cuts.params(&self.gpu, w, Self::each(w))
+        self.cuts.params(&self.gpu, w, self.sizes(w))
     }
 
     fn space(&self, w: &Workload) -> Vec<Params> {
-        self.cuts.space(&self.gpu, Self::each(w))
+        self.cuts.space(&self.gpu, self.sizes(w))
     }
 
     fn winners(&self) -> &Winners {

@@ -258,7 +258,7 @@ fn coordinates(of: &str, dims: &str, rank: usize) -> String {
     text + "    let c0 = rest;\n"
 }
 
-/// The bytes of a state, for tests of the scratch they take.
+/// The bytes of a state.
 pub(super) fn state_bytes(kind: ReduceOp, d: DType) -> Option<usize> {
     state(kind, d, &mut Wanted::default()).map(|s| s.bytes)
 }
