@@ -189,13 +189,14 @@ impl Calibrator {
             *broken |= progress(&Step { phase, done, left: budget.saturating_sub(used) }).is_break();
             !*broken
         };
+        let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
+        self.probe(how, slice, &mut |phase| tell(phase, &mut broken));
+        // After the probes: what was learned with other rates is gone by then, and not put back.
         let before = how.refresh.then(|| {
             let there = away.iter().filter_map(|p| if let Place::Device(id) = p { Some(*id) } else { None });
             let devices = std::iter::once(self.device).chain(there).collect();
             Before::take(&self.engine, devices, !how.quick)
         });
-        let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
-        self.probe(how, slice, &mut |phase| tell(phase, &mut broken));
         let left = || budget.saturating_sub(started.elapsed());
         let host = left().saturating_sub(extra);
         let host = if away.is_empty() { host } else { host.mul_f64(HOST) };
