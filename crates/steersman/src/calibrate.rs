@@ -212,16 +212,17 @@ impl Calibrator {
             *broken |= progress(&Step { phase, done, left: budget.saturating_sub(used) }).is_break();
             !*broken
         };
-        let before = how.refresh.then(|| {
-            let there = away.iter().filter_map(|p| if let Place::Device(id) = p { Some(*id) } else { None });
-            let devices = std::iter::once(self.device).chain(there).collect();
-            Before::take(&self.engine, devices, !how.quick)
-        });
         let host_too = !(self.rest_only && self.keeper.calibrated.load(Ordering::Acquire));
         if host_too {
             let slice = probe::DEFAULT_BUDGET.min(budget.mul_f64(0.15));
             self.probe(how, slice, &mut |phase| tell(phase, &mut broken));
         }
+        // After the probes: what was learned with other rates is gone by then, and not put back.
+        let before = how.refresh.then(|| {
+            let there = away.iter().filter_map(|p| if let Place::Device(id) = p { Some(*id) } else { None });
+            let devices = std::iter::once(self.device).chain(there).collect();
+            Before::take(&self.engine, devices, !how.quick)
+        });
         let left = || budget.saturating_sub(started.elapsed());
         let host = left().saturating_sub(extra);
         let host = if away.is_empty() { host } else { host.mul_f64(HOST) };
@@ -229,6 +230,7 @@ impl Calibrator {
             true => self.measure(plan::workloads(how.quick), host, &mut |phase| tell(phase, &mut broken)),
             false => tune::Report::default(),
         };
+        let enough = if report.interrupted || broken { ENOUGH_BROKEN_OFF } else { ENOUGH_SAMPLES };
         if !report.interrupted {
             let looking = "looking for devices".to_string();
             report.interrupted |= !self.wait_for_devices(&mut || tell(looking.clone(), &mut broken));
@@ -279,7 +281,6 @@ impl Calibrator {
             let anew = before.end(&self.engine, report.interrupted);
             self.keeper.outdate(remember::outdated(&self.engine, &anew));
         }
-        let enough = if report.interrupted { ENOUGH_BROKEN_OFF } else { ENOUGH_SAMPLES };
         if host_too && report.samples >= enough {
             self.keeper.calibrated.store(true, Ordering::Release);
         }
