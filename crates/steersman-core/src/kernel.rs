@@ -187,7 +187,7 @@ impl From<MemoryError> for KernelError {
     fn from(why: MemoryError) -> KernelError {
         match why {
             MemoryError::Lost(why) => KernelError::Lost(why),
-            MemoryError::Full { .. } | MemoryError::TooLarge { .. } => KernelError::NoRoom(why.to_string()),
+            _ => KernelError::NoRoom(why.to_string()),
         }
     }
 }

@@ -180,7 +180,7 @@ fn errors_name_places_as_people_do() {
     let w: Workload = "exp f32 100000".parse().expect("well formed");
     let w = w.with_input_at(0, place);
     let how = steersman::core::measure::Contest::default();
-    let why = rt.contest(&w, &[], &how).err().expect("there is no room").to_string();
+    let why = rt.contest(&w, &[], &how).expect_err("there is no room").to_string();
     let name = rt.engine().places().name(place);
     assert!(why.contains(&name) && !why.contains("device:1"), "{why}");
 }
