@@ -5,7 +5,9 @@ use crate::screen::note;
 use std::io::Read;
 use std::path::Path;
 use steersman::{Error, Runtime};
-use steersman_core::{EngineError, Explanation, Knobs, NumericClass, ReasonCode, Variant, Workload};
+use steersman_core::{
+    Bytes, EngineError, Explanation, Knobs, NumericClass, Place, ReasonCode, Variant, Workload,
+};
 
 /// The knobs, without calibration in the background: commands that want it do it in front of the user.
 fn knobs() -> Result<Knobs, Failure> {
@@ -85,6 +87,16 @@ pub fn mention_force(runtime: &Runtime, e: &Explanation) {
         },
     };
     note("warning", &format!("force={name} is not obeyed: {why}"));
+}
+
+/// Says so if operands and results are more than this machine may hold.
+pub fn mention_memory(runtime: &Runtime, w: &Workload) {
+    let here = w.inputs().iter().chain(w.outputs()).filter(|o| o.place == Place::Host);
+    let needs: usize = here.map(|o| o.span().0).sum();
+    if let Some(room) = runtime.cpu().room().filter(|room| needs > *room) {
+        let [needs, room] = [needs, room].map(|n| Bytes(n as u64));
+        note("warning", &format!("operands and results take {needs} together, and there are {room}"));
+    }
 }
 
 /// The workload that was typed, in one quoted piece or in several.

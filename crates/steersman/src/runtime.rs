@@ -96,7 +96,6 @@ impl Runtime {
             force: knobs.force.clone(),
             disable: knobs.disable.clone(),
             weigh_all: knobs.weigh_all,
-            memory: knobs.memory_limit,
         }));
         let device = cpu.device();
         let fingerprint = device.identity.fingerprint();

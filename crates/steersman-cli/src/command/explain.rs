@@ -21,6 +21,7 @@ pub fn run(screen: &Screen, words: &[String], numerics: Option<NumericClass>) ->
     let explanation = runtime.engine().explain(&w)?;
     open::mention_calibration(&runtime);
     open::mention_force(&runtime, &explanation);
+    open::mention_memory(&runtime, &w);
     if screen.json {
         screen.data(&as_json(&runtime, &w, &explanation))
     } else {

@@ -28,7 +28,7 @@ use crate::kernel::Kernel;
 use crate::place::Wire;
 use crate::policy::{Adaptive, Policy};
 use crate::registry::{Registry, RegistryError};
-use crate::units::{Bytes, Seconds};
+use crate::units::Seconds;
 use crate::workload::Workload;
 use decide::Known;
 use std::collections::HashMap;
@@ -80,9 +80,6 @@ pub struct Settings {
     pub disable: Vec<String>,
     /// Whether kernels that others always outdo are weighed too.
     pub weigh_all: bool,
-    /// Most memory of the host that a candidate may need, its operands, results and scratch together. A candidate of which
-    /// one of them alone is more than its device has is none anyhow.
-    pub memory: Option<Bytes>,
 }
 
 impl Settings {
@@ -108,7 +105,6 @@ impl Default for Settings {
             force: None,
             disable: Vec::new(),
             weigh_all: false,
-            memory: None,
         }
     }
 }

@@ -14,45 +14,11 @@ use crate::units::{Bytes, Seconds};
 use crate::workload::Workload;
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 
 /// Moves to each device of one workload, worked out when the first kernel there is met.
 type Known = SmallVec<[(DeviceId, Result<Carried, Refusal>); 2]>;
-
-/// Bytes that a workload's operands and results span: all of them, and the largest.
-struct Needs {
-    all: u64,
-    largest: u64,
-}
-
-impl Needs {
-    /// Nothing is known of what user code needs.
-    fn of(w: &Workload) -> Needs {
-        let none = Needs { all: 0, largest: 0 };
-        if w.class() == OpClass::Custom {
-            return none;
-        }
-        let spans = w.inputs().iter().chain(w.outputs()).map(|o| o.span().0 as u64);
-        let add = |n: Needs, span: u64| Needs { all: n.all + span, largest: n.largest.max(span) };
-        spans.fold(none, add)
-    }
-
-    /// Why there is no room for them and so much scratch, if there is none: operands may share memory, so that what the
-    /// device has tells only of the largest.
-    fn beyond(&self, scratch: u64, has: Option<u64>, allowed: Option<Bytes>) -> Option<Refusal> {
-        let (one, all) = (self.largest.max(scratch), self.all + scratch);
-        match (has, allowed) {
-            (Some(has), _) if one > has => {
-                Some(Refusal::new(format!("it needs {} where there are {}", Bytes(one), Bytes(has))))
-            }
-            (_, Some(most)) if all > most.0 => {
-                Some(Refusal::new(format!("it needs {} and may have {most} (memory.limit)", Bytes(all))))
-            }
-            _ => None,
-        }
-    }
-}
 
 /// What a survey is for.
 enum Scope<'a> {
@@ -98,13 +64,15 @@ impl Engine {
 
     /// What kernels say of themselves may be anybody's code: one that panics is put away, and the others are asked again.
     fn survey(&self, w: &Workload, hash: u64, found: &mut Candidates, mut scope: Scope<'_>) {
-        let asked = Cell::new(0);
+        let asked = Cell::new(None);
         // Each round puts one away, so this ends.
         while let Err(panic) =
             catch_unwind(AssertUnwindSafe(|| self.ask_all(w, hash, found, &mut scope, &asked)))
         {
             let detail = format!("panicked when it was asked about the work: {}", panic_text(&*panic));
-            self.quarantine(asked.get(), w, Offence::Panicked, detail);
+            // It was nobody's who was asked.
+            let Some(kernel) = asked.take() else { resume_unwind(panic) };
+            self.quarantine(kernel, w, Offence::Panicked, detail);
             found.clear();
             scope.clear();
         }
@@ -117,7 +85,7 @@ impl Engine {
         hash: u64,
         found: &mut Candidates,
         scope: &mut Scope<'_>,
-        asked: &Cell<u16>,
+        asked: &Cell<Option<u16>>,
     ) {
         let devices = read(&self.devices);
         let model = read(&self.model);
@@ -125,7 +93,6 @@ impl Engine {
         let watches: SmallVec<[_; 4]> = lock(&self.watches).iter().map(|(k, w)| (*k, *w)).collect();
         let now = self.observations.load(Ordering::Relaxed);
         let small = settings.is_small(w);
-        let needs = Needs::of(w);
         let subject = model.subject(w, hash);
         let unknown = Machine::default();
         let at_home = w.inputs().iter().chain(w.outputs()).all(|o| o.place == Place::Host);
@@ -141,7 +108,7 @@ impl Engine {
         let mut known = Known::new();
         let mut slowest = f64::INFINITY;
         for (index, kernel) in self.registry.iter() {
-            asked.set(index);
+            asked.set(Some(index));
             // First, since the kernel may be here for what it does when it is asked.
             if let Some(why) = self.guard.check(index, w) {
                 scope.refused(index, || Refusal::new(format!("in quarantine: {why}")));
@@ -184,8 +151,6 @@ impl Engine {
                 continue;
             }
             let machine = site.map_or(&unknown, |d| &d.machine);
-            let most = site.and_then(|d| d.identity.memory);
-            let allowed = settings.memory.filter(|_| place == Place::Host);
             for params in kernel.params(w) {
                 if small && params.threads > 1 {
                     let limit = settings.small_batch.unwrap_or_default();
@@ -204,10 +169,6 @@ impl Engine {
                 let watch = watches.iter().find(|(k, _)| *k == group).map_or_else(Watch::default, |w| w.1);
                 let speed = watch.speed() * machine.pace.unwrap_or(1.0);
                 let scratch = kernel.scratch(w, params) as u64;
-                if let Some(why) = needs.beyond(scratch, most, allowed) {
-                    scope.refused(index, || why);
-                    continue;
-                }
                 let limit = if likely { slowest } else { f64::INFINITY };
                 let Some(mut estimate) = model.estimate(variant, &subject, &terms, speed, scratch, limit)
                 else {

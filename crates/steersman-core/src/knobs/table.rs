@@ -104,7 +104,7 @@ pub static TABLE: &[KnobInfo] = &[
     knob!(memory_idle_limit, "memory.idle_limit", "STEERSMAN_MEMORY_IDLE_LIMIT", Size, "1GiB",
         "most memory kept for reuse while nobody uses it"),
     knob!(memory_limit, "memory.limit", "STEERSMAN_MEMORY_LIMIT", OptionalSize, "none",
-        "most memory of the host to take, and for one candidate to need; none: what the machine has"),
+        "most memory of the host to take; none: what the machine has"),
     knob!(numerics, "numerics", "STEERSMAN_NUMERICS", Numerics, "reassociated",
         "how far results may differ from the reference"),
     knob!(policy, "policy", "STEERSMAN_POLICY", Policy, "adaptive",

@@ -240,7 +240,7 @@ mod tests {
         fn run(&mut self, v: Variant) -> Result<Ran, KernelError> {
             match v.kernel {
                 9 => Err(KernelError::Failed("no device".into())),
-                6 => Err(KernelError::NoRoom("all is taken".into())),
+                10 => Err(KernelError::NoRoom("all is taken".into())),
                 8 => panic!("boom"),
                 7 => Ok(Ran::Disturbed),
                 k => {
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn failing_and_panicking_variants_are_given_up_and_the_others_go_on() {
         let variants: Vec<Variant> =
-            [0, 9, 8, 7, 6].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
+            [0, 9, 8, 7, 10].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
         let series = contest(&mut Spins(0), &variants, &patient(), &mut go_on);
         assert_eq!(series[0].samples.len(), 5);
         assert_eq!(series[1].failed.as_deref(), Some("no device"));

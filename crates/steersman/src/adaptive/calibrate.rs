@@ -254,7 +254,9 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Adaptive<A, R, M> {
             }
         }
         // Only its own: another calibration may be under way.
-        self.engine.with_model_mut(|m| m.refit_of(|key| self.index(key.variant.kernel).is_some()));
+        if !self.engine.is_frozen() {
+            self.engine.with_model_mut(|m| m.refit_of(|key| self.index(key.variant.kernel).is_some()));
+        }
         for row in &mut rows {
             let w = trials.iter().find(|t| t.size == row.size).map(|t| &t.workload);
             let decision = w.and_then(|w| self.engine.judge(w).ok());

@@ -221,6 +221,9 @@ impl<A: ?Sized + 'static, R, M: Access<A>> Adaptive<A, R, M> {
                     return Some(r);
                 }
                 Err(panic) => {
+                    if let Some(started) = started {
+                        self.engine.book(&decision, started.elapsed(), true);
+                    }
                     self.accuse(index, w, &panic);
                     if !M::restore(arg, kept) {
                         resume_unwind(panic);
