@@ -54,7 +54,8 @@ pub trait Memory: Send + Sync {
     /// Takes a block back. Work already enqueued may still use it; what is enqueued later must not.
     fn give_back(&self, at: Address, bytes: usize);
 
-    /// Copies bytes to the device. `from` may be reused when this returns.
+    /// Copies bytes to the device. `from` may be reused when this returns. From its first byte on a block is as good as
+    /// new, whatever failed to write it before.
     fn upload(&self, from: &[u8], to: Address) -> Result<(), KernelError>;
 
     /// Copies bytes to the host, after all that was enqueued before.
@@ -62,6 +63,12 @@ pub trait Memory: Send + Sync {
 
     /// Returns when everything enqueued is done; says if some of what this thread enqueued failed.
     fn wait(&self) -> Result<(), KernelError>;
+
+    /// Why the block at this address does not hold what it should, if what was enqueued to write it is known to have
+    /// failed. Who has such a block computes its content again; see also [`KernelError::Operand`].
+    fn unwritten(&self, _at: Address) -> Option<String> {
+        None
+    }
 
     /// Whether a transfer that another thread starts goes on beside the device's work and the host's. Plans then
     /// start transfers as soon as there is something to move, from threads of their own, and wait for one when its

@@ -26,7 +26,7 @@ use steersman_core::wisdom::{Kept, Notice, QuarantineRow, Wisdom};
 use steersman_core::{DeviceId, Engine, Seconds, Settings, Variant, Workload, glob};
 use steersman_cpu::Cpu;
 
-pub(crate) use carry::{Carrier, Piece, Trouble};
+pub(crate) use carry::{Carrier, Piece, Trouble, settle};
 pub(crate) use keep::Keeper;
 pub(crate) use rig::{at, rig};
 

@@ -219,6 +219,24 @@ impl Gpu {
         self.pipeline(&key, || Ok(source)).map(|p| p.took)
     }
 
+    /// Enqueues a dispatch that writes at `to` by more workgroups than there may be, which no driver takes.
+    #[doc(hidden)]
+    pub fn try_overreach(&self, to: Address) -> Result<Ran, KernelError> {
+        let text = "@group(0) @binding(1) var<storage, read_write> to_: array<u32>;
+            @compute @workgroup_size(1) fn main() { to_[0] = 0u; }";
+        let source = Source { text: text.into(), written: smallvec::smallvec![true], words: 4 };
+        let key: Key = text.bytes().map(u32::from).collect();
+        let groups = [self.limits.max_compute_workgroups_per_dimension + 1, 1, 1];
+        self.launch(&Launch {
+            pipeline: &self.pipeline(&key, || Ok(source))?,
+            buffers: &[self.find(to)?.0],
+            read: &[false],
+            written: &[true],
+            params: &[0; 4],
+            groups,
+        })
+    }
+
     /// Turns that all loops of one invocation may take together. Mesa's software driver leaves loops after
     /// 65535 without a word; other drivers reset a device that does not come back for seconds.
     pub(crate) fn most_turns(&self) -> usize {

@@ -54,6 +54,9 @@ impl Memory for Gpu {
         }
         let (held, offset) = self.find(to)?;
         inside(&held, offset, from.len())?;
+        if offset == 0 {
+            self.faults.heal(held.start);
+        }
         {
             let mut batch = self.batch();
             if self.write_shared(&mut batch, &held, offset, from)? {
@@ -141,6 +144,11 @@ impl Memory for Gpu {
         guarded(|| self.batch().submit())?;
         self.finish(None)?;
         self.faults.take()
+    }
+
+    fn unwritten(&self, at: Address) -> Option<String> {
+        let (held, _) = self.find(at).ok()?;
+        self.faults.spoilt(held.start).map(|spoilt| spoilt.why().to_string())
     }
 
     fn timed(

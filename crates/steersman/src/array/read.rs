@@ -87,16 +87,19 @@ impl Array {
         Ok(Held { _buffer: value.buffer.clone(), _copy: copy, start: start + value.offset })
     }
 
-    /// The elements in host memory: carried there once, or computed again if the device that had them is lost.
+    /// The elements in host memory: carried there once, or computed again if the device that had them is lost
+    /// or did not write them.
     fn brought_home(&self, value: &Value) -> Result<Arc<Piece>, Error> {
         let inner = &self.node.runtime.inner;
         let what = || format!("{} {}", self.dtype(), Shape(self.shape()));
         let mut brought = value.buffer.bring(&inner.carrier, Place::Host, false);
         if let Err(Trouble::Lost(id, why)) = &brought {
             inner.lose(*id, why);
-            if crate::plan::restore(&self.node.runtime, &value.buffer)? {
-                brought = value.buffer.bring(&inner.carrier, Place::Host, false);
-            }
+        }
+        if let Err(Trouble::Lost(..) | Trouble::Unwritten(..)) = &brought
+            && crate::plan::restore(&self.node.runtime, &value.buffer)?
+        {
+            brought = value.buffer.bring(&inner.carrier, Place::Host, false);
         }
         match brought {
             Ok((copy, _)) => Ok(copy),

@@ -93,13 +93,23 @@ impl Buffer {
         self.bytes
     }
 
-    /// Every place they are at now, where they were made first.
-    pub fn places(&self) -> SmallVec<[Place; 2]> {
-        let mut all: SmallVec<[Place; 2]> = smallvec::smallvec![self.place()];
+    /// Every place they are at now and where they start there, where they were made first.
+    pub fn seats(&self) -> SmallVec<[(Place, Address); 2]> {
+        let mut all: SmallVec<[(Place, Address); 2]> = smallvec::smallvec![self.seat()];
         if let Some(copies) = self.copies.get() {
-            all.extend(lock(&copies.list).iter().map(|p| p.place()));
+            all.extend(lock(&copies.list).iter().map(|p| (p.place(), p.start())));
         }
         all
+    }
+
+    /// Every place they are at now, where they were made first.
+    pub fn places(&self) -> SmallVec<[Place; 2]> {
+        self.seats().into_iter().map(|(place, _)| place).collect()
+    }
+
+    /// Where they were made, and where they start there.
+    fn seat(&self) -> (Place, Address) {
+        (self.place(), Address(self.start() as u64))
     }
 
     /// Whether the host made them and nobody else has them: what the common case is checked for.
@@ -129,13 +139,18 @@ impl Buffer {
         // From home if it is there: the way from a device may be a detour, and the device may be lost.
         let source = self.copy_at(Place::Host);
         let from = source.as_ref();
-        let from = from.map_or((self.place(), Address(self.start() as u64)), |p| (p.place(), p.start()));
+        let from = from.map_or(self.seat(), |p| (p.place(), p.start()));
         // SAFETY: both are as long as the buffer; the new one is nobody else's, the old one is held here.
         let carry = || unsafe { carrier.carry(from, (place, piece.start()), self.bytes, observed) };
-        catch_unwind(AssertUnwindSafe(carry)).unwrap_or_else(|panic| {
-            let device = if place == Place::Host { from.0 } else { place };
-            Err(Trouble::Away(device, format!("panicked: {}", crate::panic_text(&*panic))))
-        })?;
+        catch_unwind(AssertUnwindSafe(carry))
+            .unwrap_or_else(|panic| {
+                let device = if place == Place::Host { from.0 } else { place };
+                Err(Trouble::Away(device, format!("panicked: {}", crate::panic_text(&*panic))))
+            })
+            .map_err(|trouble| match (trouble, carrier.unwritten(from)) {
+                (Trouble::Away(..), Some(why)) => Trouble::Unwritten(from.0, why),
+                (trouble, _) => trouble,
+            })?;
         let piece = Arc::new(piece);
         lock(&copies.list).push(piece.clone());
         if place != Place::Host {
@@ -154,7 +169,8 @@ impl Buffer {
         self.recipe.get()
     }
 
-    /// Takes the elements of `array`, which is computed for it, as a copy in host memory.
+    /// Takes the elements of `array`, which is computed for it, as a copy in host memory. If the device that should have
+    /// made them is still there, it gets them as well.
     pub fn restore(&self, carrier: &Carrier, array: &Array) -> Result<(), Error> {
         let from = array.at_home()?;
         debug_assert_eq!(array.len() * array.dtype().size(), self.bytes, "another value than it was");
@@ -169,6 +185,10 @@ impl Buffer {
         // Another thread may have been quicker; its elements are as good.
         if self.copy_at(Place::Host).is_none() {
             lock(&copies.list).push(Arc::new(piece));
+        }
+        if carrier.unwritten(self.seat()).is_some() {
+            // SAFETY: as above; what is there is nobody's elements.
+            unsafe { carrier.carry(to, self.seat(), self.bytes, false) }.map_err(memory)?;
         }
         Ok(())
     }

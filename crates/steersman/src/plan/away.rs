@@ -5,7 +5,7 @@ use super::run::{Held, Slots, buffer};
 use super::stage::{Carry, Stage};
 use crate::array::value::Buffer;
 use crate::error::Error;
-use crate::runtime::{Runtime, Trouble};
+use crate::runtime::{Runtime, Trouble, settle};
 use std::sync::Arc;
 use std::time::Instant;
 use steersman_core::log::Entry;
@@ -39,7 +39,7 @@ pub(super) fn carry(
     let what = || carry.named();
     if timed && let Some(memory) = carrier.accelerators.memory(carry.from) {
         // What is under way is not the transfer's time.
-        memory.wait().map_err(|why| failed(rt, scratch, what(), trouble(carry.from, why)))?;
+        settle(&**memory).map_err(|why| failed(rt, scratch, what(), trouble(carry.from, why)))?;
     }
     let started = Instant::now();
     let brought = buffer.bring(carrier, carry.to, timed);
@@ -71,16 +71,31 @@ pub(super) fn start(
     Ok(at)
 }
 
-/// Waits until all is done where a stage runs, so that it can be timed.
+/// Waits until all is done where a stage is about to run, so that it can be timed.
+pub(super) fn clear(rt: &Runtime, stage: &Stage) -> Result<(), Error> {
+    match rt.inner.carrier.accelerators.memory(stage.place) {
+        Some(memory) => settle(&**memory).map_err(|why| gone(rt, stage, why)),
+        None => Ok(()),
+    }
+}
+
+/// Waits until a stage is done, so that it is timed.
 pub(super) fn wait(rt: &Runtime, stage: &Stage) -> Result<(), Error> {
-    let Some(memory) = rt.inner.carrier.accelerators.memory(stage.place) else { return Ok(()) };
-    memory.wait().map_err(|why| match trouble(stage.place, why) {
+    match rt.inner.carrier.accelerators.memory(stage.place) {
+        Some(memory) => memory.wait().map_err(|why| gone(rt, stage, why)),
+        None => Ok(()),
+    }
+}
+
+/// The error for a stage whose device says this when it is waited for.
+fn gone(rt: &Runtime, stage: &Stage, why: KernelError) -> Error {
+    match trouble(stage.place, why) {
         Trouble::Lost(id, why) => {
             rt.inner.lose(id, &why);
             lost(rt, stage.workload.to_string(), stage.place, why)
         }
         trouble => Error::AllFailed { workload: stage.workload.to_string(), last: trouble.why().into() },
-    })
+    }
 }
 
 /// Whether a device has room for its part, asked before anything runs.

@@ -53,6 +53,7 @@ use cache::Cache;
 use collect::Scratch;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
+use steersman_core::Place;
 
 /// What a runtime keeps for planning.
 #[derive(Default)]
@@ -99,8 +100,8 @@ fn attempt(rt: &Runtime, roots: &[&Array], scratch: &mut Scratch, read: bool) ->
 }
 
 /// Another plan, where one failed that another may do without. Every kernel that it relied on may have failed: op by
-/// op what ran fused. A device was lost, or has no room. Whoever failed is put away, so the new plan is another one
-/// or there is none.
+/// op what ran fused. A device was lost, or has no room, or did not write what it should. Whoever failed is put away, so
+/// the new plan is another one or there is none; the last one is the host's alone.
 #[cold]
 fn again(
     rt: &Runtime,
@@ -110,13 +111,17 @@ fn again(
     mut why: Error,
 ) -> Result<(), Error> {
     let carrier = &rt.inner.carrier;
-    for _ in 0..2 + 2 * carrier.accelerators.count() {
+    let last = 1 + 2 * carrier.accelerators.count();
+    for round in 0..=last {
         let may_go = matches!(
             why,
             Error::AllFailed { .. } | Error::Engine(_) | Error::Lost { .. } | Error::NoRoom { .. }
         );
         if !may_go {
             break;
+        }
+        if round == last {
+            scratch.avoided = carrier.accelerators.iter().map(|(id, _)| Place::Device(id)).collect();
         }
         // What was made from arrays that are still there is made again.
         if matches!(why, Error::Lost { .. }) && !recipe::restore_leaves(rt, scratch)? {

@@ -53,7 +53,7 @@ fn over_places(
         match rt.engine().guard().lost(id) {
             Some(why) => notes.push(format!("{} was lost: {why}", names.name(place))),
             None if scratch.avoided.contains(&place) => {
-                notes.push(format!("{} had no room for it", names.name(place)));
+                notes.push(format!("{} is done without this time", names.name(place)));
             }
             None => places.push(place),
         }

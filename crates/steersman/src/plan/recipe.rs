@@ -1,4 +1,4 @@
-//! How to compute again what only a lost device held.
+//! How to compute again what only a lost device held, or what a device should have written and did not.
 //!
 //! A value that was made on a device and stays there has a recipe: the steps of the graph that made it, and which arrays
 //! they started from. It holds those arrays weakly, so that it keeps no memory from being freed: a loop that evaluates
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::runtime::Runtime;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
-use steersman_core::{DType, Dims, Place};
+use steersman_core::{Address, DType, Dims, Place};
 
 /// Nodes of a graph up to which it is remembered: 0.7 MB at most for each plan whose results stay away.
 const REMEMBERED: usize = 4096;
@@ -95,32 +95,35 @@ impl Recipe {
     }
 }
 
-/// Whether nobody holds these elements any more.
-fn is_lost(rt: &Runtime, buffer: &Buffer) -> bool {
-    let gone = |p: &Place| matches!(p, Place::Device(id) if rt.engine().guard().lost(*id).is_some());
-    buffer.places().iter().all(gone)
+/// Why nobody holds these elements, if nobody does: their device was lost, or they were never written.
+fn is_lost(rt: &Runtime, buffer: &Buffer) -> Option<String> {
+    let gone = |seat: (Place, Address)| match seat.0 {
+        Place::Host => None,
+        Place::Device(id) => rt.engine().guard().lost(id).or_else(|| rt.inner.carrier.unwritten(seat)),
+    };
+    buffer.seats().into_iter().map(gone).try_fold(String::new(), |_, why| why)
 }
 
-/// Computes again what only a lost device held, and all that this needs which is lost too. Returns whether it could: not
+/// Computes again what is lost, and all that this needs which is lost too. Returns whether it could: not
 /// if it is not known any more from what it was made.
 #[cold]
 pub(crate) fn restore(rt: &Runtime, buffer: &Arc<Buffer>) -> Result<bool, Error> {
     // One after another, not one inside the other: each may have been made from the one before.
     let mut due = vec![buffer.clone()];
     while let Some(buffer) = due.last().cloned() {
-        if !is_lost(rt, &buffer) {
+        let Some(why) = is_lost(rt, &buffer) else {
             due.pop();
             continue;
-        }
+        };
         let followed = buffer.recipe().and_then(|(recipe, at)| recipe.follow(rt, *at));
         let Some((array, sources)) = followed else { return Ok(false) };
         let before = due.len();
-        due.extend(sources.into_iter().filter(|source| is_lost(rt, source)));
+        due.extend(sources.into_iter().filter(|source| is_lost(rt, source).is_some()));
         if due.len() > before {
             continue;
         }
         let place = rt.engine().places().name(buffer.place());
-        super::away::say(rt, &place, format!("{array:?} was lost with {place} and is computed again"));
+        super::away::say(rt, &place, format!("{array:?} was lost with {place} and is computed again: {why}"));
         buffer.restore(&rt.inner.carrier, &array)?;
         due.pop();
     }

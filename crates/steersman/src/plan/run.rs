@@ -83,7 +83,7 @@ fn attempt(rt: &Runtime, plan: &Arc<Compiled>, scratch: &Scratch) -> Result<(), 
         // Waiting for a device so as to time it holds up what could go on: seldom.
         let timed = timed || stage.place == Place::Host && stage.predicted >= TIMED;
         if timed {
-            away::wait(rt, stage)?;
+            away::clear(rt, stage)?;
         }
         let started = timed.then(Instant::now);
         execute(rt, plan, stage, scratch, &mut slots)?;

@@ -9,7 +9,8 @@ use std::time::Instant;
 use steersman_core::guard::Offence;
 use steersman_core::memory::{Block, MemoryError};
 use steersman_core::{
-    Address, Bytes, DeviceId, Engine, Io, Kernel, KernelError, Operand, Params, Place, Ran, Seconds, Workload,
+    Address, Bytes, DeviceId, Engine, Io, Kernel, KernelError, Memory, Operand, Params, Place, Ran, Seconds,
+    Workload,
 };
 use steersman_cpu::Cpu;
 
@@ -130,6 +131,14 @@ const PROBES: usize = 4;
 /// Operands that were carried start at a multiple of this, as fresh memory does.
 const ALIGNED: usize = 64;
 
+/// Waits until a device is done, so that what comes next can be timed. What failed before is told to who reads it.
+pub(crate) fn settle(memory: &dyn Memory) -> Result<(), KernelError> {
+    match memory.wait() {
+        Err(KernelError::Lost(why)) => Err(KernelError::Lost(why)),
+        _ => Ok(()),
+    }
+}
+
 impl Carrier {
     pub fn new(engine: Arc<Engine>, cpu: Cpu) -> Carrier {
         Carrier { engine, cpu, accelerators: Arc::default(), copies: Arc::default() }
@@ -174,6 +183,11 @@ impl Carrier {
         }
     }
 
+    /// Why the block at this address does not hold what it should, if that is known.
+    pub fn unwritten(&self, (place, at): (Place, Address)) -> Option<String> {
+        self.accelerators.memory(place)?.unwritten(at)
+    }
+
     /// Copies bytes from one place to another; between two devices by the host. If `observed`, links learn from
     /// it, for which what is under way has to end first.
     ///
@@ -196,7 +210,7 @@ impl Carrier {
             if !observed {
                 return work().map_err(moving);
             }
-            memory.wait().map_err(moving)?;
+            settle(&**memory).map_err(moving)?;
             let started = Instant::now();
             work().and_then(|()| memory.wait()).map_err(moving)?;
             let took: Seconds = started.elapsed().into();

@@ -111,11 +111,16 @@ impl Runtime {
             None => inner.engine.decide(w)?,
         };
         // SAFETY: there is room for what each operand spans, checked above, at the place it says.
-        let decision = unsafe { inner.run_decided(w, decision, io) }?;
+        let mut decision = unsafe { inner.run_decided(w, decision, io) }?;
         let to = (Place::Host, Address::host(output.as_mut_ptr()));
-        // SAFETY: the result spans as many bytes as `output` has, all of them written.
-        unsafe { carrier.carry((place, result.lowest()), to, output.len(), false) }.map_err(memory)?;
-        Ok(decision)
+        loop {
+            // SAFETY: the result spans as many bytes as `output` has, all of them written.
+            let carried = unsafe { carrier.carry((place, result.lowest()), to, output.len(), false) };
+            let Err(trouble) = carried else { return Ok(decision) };
+            let Some(why) = carrier.unwritten((place, result.first())) else { return Err(memory(trouble)) };
+            // SAFETY: as before. Each time another kernel is put away, so this ends.
+            decision = unsafe { inner.run_instead(w, &decision, io, why) }?;
+        }
     }
 }
 
@@ -128,6 +133,24 @@ impl Inner {
         let decision = self.engine.decide(w)?;
         // SAFETY: passed on.
         unsafe { self.run_decided(w, decision, io) }
+    }
+
+    /// Runs a workload again whose result a device turned out not to have written.
+    #[cold]
+    unsafe fn run_instead(
+        &self,
+        w: &Workload,
+        decision: &Decision,
+        io: Io<'_>,
+        why: String,
+    ) -> Result<Decision, Error> {
+        let Some(kernel) = self.engine.registry().get(decision.variant().kernel) else {
+            return Err(Error::AllFailed { workload: w.to_string(), last: why });
+        };
+        let trouble = Trouble::Kernel(Offence::Failed, why);
+        let next = self.instead(w, decision, &**kernel, io, trouble, &mut Avoided::default(), &mut None)?;
+        // SAFETY: passed on.
+        unsafe { self.run_decided(w, next, io) }
     }
 
     /// Runs what was decided.

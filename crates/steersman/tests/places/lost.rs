@@ -2,7 +2,7 @@
 
 use crate::moves::{at_home, away, close, ramp};
 use steersman::array::Seed;
-use steersman::core::Memory;
+use steersman::core::{Memory, Place, Workload};
 use steersman::{Array, Error, Runtime};
 
 fn lost(a: &Array) {
@@ -107,4 +107,81 @@ fn knowing_how_to_make_it_again_keeps_nothing_in_memory() {
     }
     assert_eq!(host(), before.0, "the first state is gone");
     assert!(sim.in_use() - before.1 <= 2 * 40_960, "and so are all but the last");
+}
+
+#[test]
+fn what_a_driver_refused_is_done_by_the_next_best() {
+    let work = |x: &Array| ((x * 2.0 + 1.0).exp().sqrt()).sum(..);
+    let want = at_home(|rt| vec![work(&ramp(rt, 100)).item().unwrap()]);
+    let (rt, _, sim) = away();
+    sim.refuse("fused");
+    // It comes out when the number is read, which is in the same plan.
+    close(&[work(&ramp(&rt, 100)).item().unwrap()], &want);
+    assert!(!rt.engine().guard().list().is_empty(), "who was refused is put away");
+}
+
+#[test]
+fn what_a_driver_refused_unnoticed_is_computed_again_when_it_is_read_and_the_device_goes_on() {
+    let work = |x: &Array| {
+        let y = x.exp();
+        y.eval().unwrap();
+        let z = (&y + 1.0).sqrt();
+        z.eval().unwrap();
+        (y, z)
+    };
+    let want = at_home(|rt| {
+        let (y, z) = work(&ramp(rt, 100));
+        [y.to_vec::<f32>().unwrap(), z.to_vec().unwrap()].concat()
+    });
+    // Read first what is made of it, or what was refused, or what is yet to be made.
+    for first in 0..3 {
+        let (rt, id, sim) = away();
+        let x = ramp(&rt, 100);
+        // First runs are waited for, so as to time them: of what is carried, then of what is there.
+        (0..2).for_each(|_| drop(work(&x)));
+        sim.refuse("sim1/map");
+        let (y, z) = work(&x);
+        if first == 2 {
+            sim.wait().unwrap();
+            let sum = (&z + &y).sum(..).item::<f32>().unwrap();
+            close(&[sum], &[want.iter().sum()]);
+        }
+        let read = |a: &Array| a.to_vec::<f32>().unwrap();
+        let got = if first == 0 { [read(&z), read(&y)] } else { [read(&y), read(&z)] };
+        let [a, b] = got;
+        close(&if first == 0 { [b, a].concat() } else { [a, b].concat() }, &want);
+        let said: Vec<_> = rt.log().entries().into_iter().filter_map(|e| e.note).collect();
+        assert!(said.iter().filter(|n| n.contains("is computed again")).count() >= 2, "{first}: {said:?}");
+        assert!(rt.engine().guard().lost(id).is_none());
+        let before = sim.runs();
+        let more = (&y * 2.0).sum(..).item::<f32>().unwrap();
+        close(&[more], &[want[..100].iter().sum::<f32>() * 2.0]);
+        assert!(sim.runs() > before, "other kernels there go on, with what it has again");
+    }
+}
+
+#[test]
+fn what_was_refused_and_nobody_knows_how_to_make_is_a_clear_error() {
+    let (rt, _, sim) = away();
+    sim.refuse("sim1/");
+    let gone = {
+        let y = ramp(&rt, 100).exp();
+        y.eval().unwrap();
+        y
+    };
+    lost(&gone);
+    lost(&(&gone + 1.0));
+}
+
+#[test]
+fn results_wanted_there_are_made_by_the_next_best_where_a_driver_refuses_them() {
+    let (rt, id, sim) = away();
+    sim.refuse("sim1/map");
+    let there = Place::Device(id);
+    let w: Workload = "exp f32 100".parse().unwrap();
+    let w = w.with_input_at(0, there).with_output_at(there);
+    let (x, mut y) = (vec![0u8; 400], vec![0u8; 400]);
+    rt.run_raw(&w, &[&x], &mut y, None).unwrap();
+    assert!(y.chunks(4).all(|c| c == 1f32.to_ne_bytes()));
+    assert!(!rt.engine().guard().list().is_empty());
 }

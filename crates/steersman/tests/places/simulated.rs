@@ -42,9 +42,33 @@ pub struct Sim {
     /// Runs until it is lost.
     lose_after: Mutex<Option<usize>>,
     failing: Mutex<Option<&'static str>>,
+    refused: Mutex<Refused>,
     /// Whether transfers go on beside work, and what happens in the middle of each.
     overlaps: AtomicBool,
     on_transfer: Mutex<Option<OnTransfer>>,
+}
+
+/// What the driver does not take, which it says when it next hands over or waits.
+#[derive(Default)]
+struct Refused {
+    /// Kernels by a part of their name, and those of them that were told so.
+    whose: Option<&'static str>,
+    condemned: Vec<String>,
+    /// Blocks that were not written: why, whether by their own kernel's fault, and whether that is known yet.
+    blocks: HashMap<u64, (String, bool, bool)>,
+}
+
+impl Refused {
+    /// All that was enqueued is looked at.
+    fn find_out(&mut self) {
+        self.blocks.values_mut().for_each(|b| b.2 = true);
+    }
+
+    /// Why a block is not what it should be, if that is known.
+    fn known(&self, start: u64) -> Option<KernelError> {
+        let (why, own, _) = self.blocks.get(&start).filter(|b| b.2)?;
+        Some(if *own { KernelError::Failed(why.clone()) } else { KernelError::Operand(why.clone()) })
+    }
 }
 
 /// What happens in the middle of a transfer: may wait, and may say that it fails.
@@ -65,6 +89,45 @@ impl Sim {
     /// Kernels whose names contain this fail from now on.
     pub fn fail(&self, name: &'static str) {
         *self.failing.lock().unwrap() = Some(name);
+    }
+
+    /// The driver refuses what kernels whose names contain this enqueue from now on, and says so later.
+    pub fn refuse(&self, name: &'static str) {
+        self.refused.lock().unwrap().whose = Some(name);
+    }
+
+    /// The first address of the block that this one lies in.
+    fn block_of(&self, at: u64) -> u64 {
+        let blocks = self.blocks.lock().unwrap();
+        let inside = blocks.iter().find(|&(&start, &len)| (start..start + len as u64).contains(&at));
+        inside.map_or(at, |(&start, _)| start)
+    }
+
+    /// Enqueues a kernel that reads and writes these addresses; says whether it will really run.
+    fn enqueue(&self, name: &str, reads: &[Address], writes: &[Address]) -> Result<bool, KernelError> {
+        let starts = |all: &[Address]| all.iter().map(|at| self.block_of(at.0)).collect::<Vec<_>>();
+        let (reads, writes) = (starts(reads), starts(writes));
+        let mut refused = self.refused.lock().unwrap();
+        if refused.condemned.iter().any(|c| c == name) {
+            return Err(KernelError::Failed("the driver refused it".into()));
+        }
+        for read in &reads {
+            if let Some(why) = refused.known(*read) {
+                return Err(KernelError::Operand(why.to_string()));
+            }
+        }
+        let own = refused.whose.is_some_and(|part| name.contains(part));
+        let spoilt = reads.iter().any(|r| refused.blocks.contains_key(r));
+        if own {
+            refused.condemned.push(name.into());
+        }
+        for write in writes {
+            match own || spoilt {
+                true => drop(refused.blocks.insert(write, ("the driver refused it".into(), own, false))),
+                false => drop(refused.blocks.remove(&write)),
+            }
+        }
+        Ok(!own && !spoilt)
     }
 
     /// It is lost when it has run so many kernels more.
@@ -162,6 +225,7 @@ impl Memory for Sim {
 
     fn give_back(&self, at: Address, bytes: usize) {
         assert_eq!(self.blocks.lock().unwrap().remove(&at.0), Some(bytes));
+        self.refused.lock().unwrap().blocks.remove(&at.0);
         self.in_use.fetch_sub(bytes, SeqCst);
         // SAFETY: it was taken with this layout.
         unsafe { dealloc((at.0 - SHIFT) as *mut u8, layout(bytes)) };
@@ -170,6 +234,7 @@ impl Memory for Sim {
     fn upload(&self, from: &[u8], to: Address) -> Result<(), KernelError> {
         self.here()?;
         self.check(to, from.len());
+        self.refused.lock().unwrap().blocks.remove(&to.0);
         self.in_the_middle(Transfer::Up)?;
         self.uploads.fetch_add(1, SeqCst);
         self.moved.fetch_add(from.len(), SeqCst);
@@ -181,6 +246,10 @@ impl Memory for Sim {
     fn download(&self, from: Address, to: &mut [u8]) -> Result<(), KernelError> {
         self.here()?;
         self.check(from, to.len());
+        self.refused.lock().unwrap().find_out();
+        if let Some(why) = self.refused.lock().unwrap().known(self.block_of(from.0)) {
+            return Err(why);
+        }
         // SAFETY: checked to be of this device.
         let data = unsafe { std::slice::from_raw_parts((from.0 - SHIFT) as *const u8, to.len()) };
         let half = to.len() / 2;
@@ -193,7 +262,13 @@ impl Memory for Sim {
     }
 
     fn wait(&self) -> Result<(), KernelError> {
-        self.here()
+        self.here()?;
+        self.refused.lock().unwrap().find_out();
+        Ok(())
+    }
+
+    fn unwritten(&self, at: Address) -> Option<String> {
+        self.refused.lock().unwrap().known(self.block_of(at.0)).map(|why| why.to_string())
     }
 
     fn overlaps(&self) -> bool {
@@ -252,6 +327,10 @@ impl Kernel for SimKernel {
     }
     unsafe fn run(&self, w: &Workload, p: Params, io: Io<'_>) -> Result<Ran, KernelError> {
         self.sim.begin(&self.name)?;
+        let writes: Vec<Address> = io.outputs().collect();
+        if !self.sim.enqueue(&self.name, io.inputs, &writes)? {
+            return Ok(Ran::Clean);
+        }
         let here = |(o, at): (&steersman::core::Operand, Address)| match o.span() {
             (0, _) => at,
             (bytes, first) => {
