@@ -153,10 +153,11 @@ fn what_a_driver_refused_unnoticed_is_computed_again_when_it_is_read_and_the_dev
         let said: Vec<_> = rt.log().entries().into_iter().filter_map(|e| e.note).collect();
         assert!(said.iter().filter(|n| n.contains("is computed again")).count() >= 2, "{first}: {said:?}");
         assert!(rt.engine().guard().lost(id).is_none());
-        let before = sim.runs();
+        let before = (sim.runs(), sim.transfers().0);
         let more = (&y * 2.0).sum(..).item::<f32>().unwrap();
         close(&[more], &[want[..100].iter().sum::<f32>() * 2.0]);
-        assert!(sim.runs() > before, "other kernels there go on, with what it has again");
+        assert!(sim.runs() > before.0, "other kernels there go on");
+        assert_eq!(sim.transfers().0, before.1, "with what it has again");
     }
 }
 
