@@ -110,7 +110,8 @@ impl Engine {
         let keep = |generation: u32| self.hits.put(&key, decision.pack(generation));
         if frozen {
             keep(generation);
-            return Ok(decision);
+            // As the hits to come: the share of moves is for those who measure.
+            return Ok(Decision { moves: 0.0, ..decision });
         }
         let asked = self.remember(w, hash, decision.variant);
         set_unobserved(self.id, 0.0);

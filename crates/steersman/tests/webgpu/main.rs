@@ -27,6 +27,8 @@ mod limits;
 #[path = "../arrays/numpy.rs"]
 mod numpy;
 mod programs;
+#[path = "../runtime/promises.rs"]
+mod promises;
 #[path = "../arrays/promotion.rs"]
 mod promotion;
 #[path = "../arrays/rust.rs"]

@@ -1,20 +1,13 @@
-//! Promises of the runtime on the real CPU: right answers, nothing lost when a kernel fails, things remembered.
+//! Promises of the runtime: right answers, nothing lost when a kernel fails.
 
+use crate::{runtime, runtime_with};
 use std::sync::Arc;
 use steersman::core::cost::{Machine, Terms};
 use steersman::core::expr::Expr;
 use steersman::core::{
     BinaryOp, DType, DeviceId, Io, Kernel, KernelError, Op, Operand, Params, Ran, Refusal, UnaryOp, Workload,
 };
-use steersman::{Error, Knobs, Runtime, View, ViewMut};
-
-fn runtime() -> Runtime {
-    let mut knobs = Knobs::default();
-    knobs.set("webgpu.enabled", "false").unwrap();
-    knobs.set("wisdom.enabled", "false").unwrap();
-    knobs.set("calibrate.background", "false").unwrap();
-    Runtime::with_knobs(knobs).unwrap()
-}
+use steersman::{Error, Runtime, View, ViewMut};
 
 #[derive(Clone, Copy)]
 enum Bad {
@@ -154,11 +147,7 @@ fn a_wrong_shape_or_type_is_an_error_that_names_both() {
 
 #[test]
 fn a_frozen_runtime_decides_the_same_every_time_and_learns_nothing() {
-    let mut knobs = Knobs::default();
-    knobs.set("webgpu.enabled", "false").unwrap();
-    knobs.set("wisdom.enabled", "false").unwrap();
-    knobs.set("frozen", "true").unwrap();
-    let rt = Runtime::with_knobs(knobs).unwrap();
+    let rt = runtime_with(&[("frozen", "true")]);
     let x = vec![0.5f32; 5000];
     let w: Workload = "exp f32 5000".parse().unwrap();
     let first = rt.engine().decide(&w).unwrap();
