@@ -1,5 +1,8 @@
 """Whether calibrations from nothing choose alike: calibrates several times, judges the choices of each by times of all candidates.
 
+Two choices are compared by the ratio of their times within one judge's run, which took them in turns; of several judges the
+median counts. (The least times of several judges would compare minutes in which the machine ran at different speeds.)
+
     cargo build --release && python3 bench/random_shapes.py 230 > shapes.txt
     python3 bench/two_calibrations.py shapes.txt [--times 3]
 
@@ -12,6 +15,7 @@ import os
 import subprocess
 import tempfile
 from itertools import combinations
+from statistics import median
 
 STEER = "target/release/steer"
 
@@ -33,7 +37,6 @@ def main():
         homes = [os.path.join(top, str(i)) for i in range(args.times)]
         for home in homes:
             steer(home, "calibrate")
-        # One after the other, each while the machine is as it may be; a candidate's time is the least of all judges'.
         chosen, times = [], {}
         for home in homes:
             report = steer(home, "regret", args.shapes)
@@ -41,13 +44,16 @@ def main():
                   f"MAPE {report['mape']:.0%}, inside {report['coverage90']:.0%}")
             chosen.append({row["workload"]: row["chosen"] for row in report["rows"]})
             for row in report["rows"]:
-                of = times.setdefault(row["workload"], {})
-                for timed in row["timed"]:
-                    of[timed["candidate"]] = min(timed["seconds"], of.get(timed["candidate"], 1e9))
+                timed = {t["candidate"]: t["seconds"] for t in row["timed"]}
+                times.setdefault(row["workload"], []).append(timed)
     for (i, a), (j, b) in combinations(enumerate(chosen, 1), 2):
         both = [(w, a[w], b[w]) for w in a.keys() & b.keys()]
-        apart = [(max(times[w][x], times[w][y]) / min(times[w][x], times[w][y]) - 1, w, x, y)
-                 for w, x, y in both if x != y and x in times[w] and y in times[w]]
+        apart = []
+        for w, x, y in both:
+            ratios = [t[x] / t[y] for t in times[w] if x in t and y in t]
+            if x != y and ratios:
+                ratio = median(ratios)
+                apart.append((max(ratio, 1 / ratio) - 1, w, x, y))
         beyond = [sum(loss > band for loss, *_ in apart) for band in (0.02, 0.1)]
         print(f"calibrations {i} and {j}: {len(apart)} of {len(both)} differ, {beyond[0]} by over 2%, {beyond[1]} by over 10%")
         for loss, w, x, y in sorted(apart, reverse=True)[:5]:

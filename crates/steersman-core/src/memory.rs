@@ -77,6 +77,10 @@ pub trait Memory: Send + Sync {
         false
     }
 
+    /// Has the device run as fast as it does under load: one with little to do may lower its clock, and short work does
+    /// not raise it. Asked by who times work for its own sake, before each sample.
+    fn rouse(self: Arc<Self>) {}
+
     /// How long `work` takes on the device, by its own clock where it has one.
     fn timed(
         &self,

@@ -37,8 +37,9 @@ const STREAM: usize = 2 << 20;
 const ARITHMETIC: (usize, usize) = (1 << 16, 128);
 
 impl Gpu {
-    /// Measures for about `budget`; launch first, then links, bandwidth, peak.
+    /// Measures for about `budget` once the clock is up; launch first, then links, bandwidth, peak.
     pub fn probe(self: &Arc<Gpu>, budget: Duration) -> Result<Probed, KernelError> {
+        self.clone().rouse();
         let end = Instant::now() + budget;
         let mut probed = Probed::default();
         let kernels = self.kernels(DeviceId(0));

@@ -181,6 +181,7 @@ fn sample(
         wake(on, variant)?;
     }
     let mut best = (f64::INFINITY, false);
+    on.rig.rouse(variant);
     for _ in 0..TRIES {
         let began_whole = on.rig.whole(threads, how.wait);
         // Of many threads most have fallen asleep meanwhile, and come one after the other.
@@ -235,8 +236,12 @@ mod tests {
         Contest { limit: Duration::from_secs(60), ..Contest::default() }
     }
 
-    struct Spins(u32);
+    /// A sum to spin on, and how often it was roused.
+    struct Spins(u32, u32);
     impl Rig for Spins {
+        fn rouse(&mut self, _: Variant) {
+            self.1 += 1;
+        }
         fn run(&mut self, v: Variant) -> Result<Ran, KernelError> {
             match v.kernel {
                 9 => Err(KernelError::Failed("no device".into())),
@@ -258,7 +263,8 @@ mod tests {
     fn failing_and_panicking_variants_are_given_up_and_the_others_go_on() {
         let variants: Vec<Variant> =
             [0, 9, 8, 7, 10].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
-        let series = contest(&mut Spins(0), &variants, &patient(), &mut go_on);
+        let mut rig = Spins(0, 0);
+        let series = contest(&mut rig, &variants, &patient(), &mut go_on);
         assert_eq!(series[0].samples.len(), 5);
         assert_eq!(series[1].failed.as_deref(), Some("no device"));
         assert_eq!(series[2].failed.as_deref(), Some("panicked: boom"));
@@ -268,6 +274,7 @@ mod tests {
             series[3].samples.is_empty() && series[3].disturbed.len() == 5,
             "disturbed batches are no samples"
         );
+        assert!(rig.1 >= 10, "roused before each sample, {} times", rig.1);
     }
 
     /// A core that is shared at so many looks, unless one waits.
@@ -462,14 +469,14 @@ mod tests {
     #[test]
     fn a_variant_that_is_only_ever_disturbed_is_given_up_where_patience_ends() {
         let variants: Vec<Variant> = [0, 7].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
-        let series = contest(&mut Spins(0), &variants, &Contest { patience: 2, ..patient() }, &mut go_on);
+        let series = contest(&mut Spins(0, 0), &variants, &Contest { patience: 2, ..patient() }, &mut go_on);
         assert_eq!((series[0].samples.len(), series[1].disturbed.len()), (5, 2));
     }
 
     #[test]
     fn a_much_slower_variant_gets_no_more_than_the_least_samples() {
         let variants: Vec<Variant> = [0, 6].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
-        let series = contest(&mut Spins(0), &variants, &patient(), &mut go_on);
+        let series = contest(&mut rig, &variants, &patient(), &mut go_on);
         assert_eq!(series[0].samples.len(), 5);
         assert_eq!(series[1].samples.len(), 2);
     }

@@ -24,6 +24,11 @@ pub trait Rig: Send {
     /// Runs the variant and the reference on the same operands and compares: an error says how they differ.
     fn check(&mut self, variant: Variant) -> Result<(), String>;
 
+    /// Called before every sample of a variant, outside its time: for what must be awake to be timed.
+    fn rouse(&mut self, variant: Variant) {
+        let _ = variant;
+    }
+
     /// Whether the machine is undisturbed as far as can be told: asked after every sample of a parallel variant,
     /// and one taken otherwise is marked, not trusted.
     fn quiet(&mut self) -> bool {

@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::measure::UNMOVED;
 use crate::op::OpClass;
 use crate::workload::Workload;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Workloads looked at to find the next: enough to find a good one, few enough to cost nothing.
@@ -127,19 +128,28 @@ impl Class {
     }
 }
 
-/// The workloads still to be measured. Every class of ops has its share of the time.
+/// The workloads still to be measured. After those that come first every class of ops has its share of the time.
 pub(super) struct Queue {
+    first: VecDeque<Pending>,
     classes: Vec<Class>,
 }
 
 impl Queue {
     pub(super) fn new(wanted: Vec<Wanted>) -> Queue {
-        let mut queue = Queue { classes: Vec::new() };
+        let mut queue = Queue { first: VecDeque::new(), classes: Vec::new() };
         for wanted in wanted {
             let p = Pending { wanted, left: None, put_off: 0 };
-            queue.class(&p).pending.push(p);
+            match p.wanted.importance == Wanted::FIRST {
+                true => queue.first.push_back(p),
+                false => queue.class(&p).pending.push(p),
+            }
         }
         queue
+    }
+
+    /// Does without what is left of those that come first.
+    pub(super) fn drop_first(&mut self) {
+        self.first.clear();
     }
 
     fn class(&mut self, p: &Pending) -> &mut Class {
@@ -152,8 +162,11 @@ impl Queue {
         &mut self.classes[at]
     }
 
-    /// Takes out a workload of the class that had the least of its share so far.
+    /// Takes out one of those that come first, else a workload of the class that had the least of its share so far.
     pub(super) fn next(&mut self, engine: &Engine, enough: f64) -> Option<Pending> {
+        if let Some(first) = self.first.pop_front() {
+            return Some(first);
+        }
         if self.classes.iter().all(|c| c.pending.is_empty()) {
             self.resume();
         }
@@ -161,8 +174,11 @@ impl Queue {
         self.classes.iter_mut().find_map(|c| c.next(engine, enough))
     }
 
-    /// Counts time that went into it.
+    /// Counts time that went into it, unless it came first.
     pub(super) fn spent(&mut self, p: &Pending, time: Duration) {
+        if p.wanted.importance == Wanted::FIRST {
+            return;
+        }
         let class = self.class(p);
         class.spent += time.as_secs_f64() / share(class.class);
     }
@@ -274,6 +290,32 @@ mod tests {
         assert_eq!(timed(10_500), [0], "it was seen there, and lost");
         assert_eq!(timed(500_000), [0, 1]);
         assert_eq!(timed(1_000_000), [0], "it would take 400 µs");
+    }
+
+    #[test]
+    fn what_comes_first_does_so_in_its_order_and_costs_its_class_nothing() {
+        let wanted = |(w, importance): (&str, f64)| Wanted { workload: w.parse().unwrap(), importance };
+        let all = [
+            ("exp f32 9", 1.0),
+            ("exp f32 7", Wanted::FIRST),
+            ("exp f32 8", Wanted::FIRST),
+            ("sum f32 5", 1.0),
+        ];
+        let engine = Engine::new(Default::default());
+        let taken = |queue: &mut Queue| {
+            let p = queue.next(&engine, 0.0)?;
+            queue.spent(&p, Duration::from_millis(1));
+            Some(p.wanted.workload.output().elements() + p.wanted.workload.inputs()[0].elements())
+        };
+        let mut queue = Queue::new(all.map(wanted).to_vec());
+        assert_eq!([taken(&mut queue), taken(&mut queue)], [Some(14), Some(16)]);
+        assert!(queue.classes.iter().all(|c| c.spent == 0.0));
+        queue = Queue::new(all.map(wanted).to_vec());
+        assert_eq!(taken(&mut queue), Some(14));
+        queue.drop_first();
+        let mut rest = [taken(&mut queue), taken(&mut queue)];
+        rest.sort();
+        assert_eq!((rest, taken(&mut queue)), ([Some(6), Some(18)], None), "the other was dropped");
     }
 
     #[test]

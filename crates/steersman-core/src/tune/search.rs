@@ -76,6 +76,7 @@ pub fn search(
 }
 
 fn timed(rig: &mut dyn Rig, f: &mut Finding) -> Option<Seconds> {
+    rig.rouse(f.variant);
     let started = Instant::now();
     match rig.run(f.variant) {
         Ok(ran) => {
@@ -104,8 +105,12 @@ mod tests {
     use super::*;
     use crate::kernel::Params;
 
-    struct Sleeps(Vec<u32>);
+    /// Runs of each variant, and how often it was roused.
+    struct Sleeps(Vec<u32>, u32);
     impl Rig for Sleeps {
+        fn rouse(&mut self, _: Variant) {
+            self.1 += 1;
+        }
         fn run(&mut self, v: Variant) -> Result<Ran, KernelError> {
             self.0[v.params.variant as usize] += 1;
             match v.params.variant {
@@ -127,17 +132,18 @@ mod tests {
 
     #[test]
     fn the_quickest_is_run_most_and_comes_first_and_failures_last() {
-        let mut rig = Sleeps(vec![0; 4]);
+        let mut rig = Sleeps(vec![0; 4], 0);
         let found = search(&mut rig, &variants(4), Duration::from_millis(400), &mut || true);
         assert_eq!(found[0].variant.params.variant, 0);
         assert_eq!(found[3].variant.params.variant, 3);
         assert!(found[3].failed.is_some() && rig.0[3] == 1);
         assert!(rig.0[0] > rig.0[2], "{:?}", rig.0);
+        assert_eq!(rig.1, rig.0.iter().sum::<u32>(), "before each");
     }
 
     #[test]
     fn without_time_one_variant_is_still_timed() {
-        let mut rig = Sleeps(vec![0; 3]);
+        let mut rig = Sleeps(vec![0; 3], 0);
         let found = search(&mut rig, &variants(3), Duration::ZERO, &mut || true);
         assert_eq!(rig.0.iter().sum::<u32>(), 2);
         assert!(found[0].best.is_some() && found[1].cold.is_none());
@@ -145,7 +151,7 @@ mod tests {
 
     #[test]
     fn who_is_told_to_stop_does_not_run_another() {
-        let mut rig = Sleeps(vec![0; 3]);
+        let mut rig = Sleeps(vec![0; 3], 0);
         let mut asked = 0;
         let mut twice = || {
             asked += 1;

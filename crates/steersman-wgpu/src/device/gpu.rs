@@ -6,6 +6,7 @@ use super::fault::Faults;
 use super::pipeline::{Key, Pipelines, Source};
 use super::pool::{Held, Pool};
 use super::staging::Staging;
+use super::tempo::Tempo;
 use crate::device::pipeline::Pipeline;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -88,6 +89,7 @@ pub struct Gpu {
     pub(super) downloaded: AtomicU64,
     /// Held by whoever has something timed: there is one clock, and one device to be alone on.
     pub(super) clock: Mutex<()>,
+    tempo: Mutex<Tempo>,
     pipelines: Pipelines,
     identity: Identity,
     software: bool,
@@ -126,6 +128,7 @@ impl Gpu {
             uploaded: AtomicU64::new(0),
             downloaded: AtomicU64::new(0),
             clock: Mutex::new(()),
+            tempo: Mutex::default(),
             pipelines: Pipelines::new(&device, options.pipeline_cache, options.checked),
             direct: can.shared_buffers && !options.staged,
             identity: found.identity.clone(),
@@ -300,6 +303,10 @@ impl Gpu {
 
     pub(super) fn batch(&self) -> MutexGuard<'_, Batch> {
         self.batch.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    pub(super) fn tempo(&self) -> MutexGuard<'_, Tempo> {
+        self.tempo.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     pub(super) fn pool(&self) -> MutexGuard<'_, Pool> {

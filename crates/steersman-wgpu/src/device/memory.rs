@@ -151,6 +151,11 @@ impl Memory for Gpu {
         self.faults.spoilt(held.start).map(|spoilt| spoilt.why().to_string())
     }
 
+    fn rouse(self: Arc<Self>) {
+        // Who times work next hears of what is wrong with the device.
+        let _ = self.warm_up();
+    }
+
     fn timed(
         &self,
         work: &mut dyn FnMut() -> Result<Ran, KernelError>,

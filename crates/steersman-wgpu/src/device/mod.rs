@@ -10,6 +10,7 @@ mod pipeline;
 mod pool;
 mod shared;
 mod staging;
+mod tempo;
 
 pub use adapter::{Found, adapters};
 pub(crate) use batch::Launch;

@@ -106,6 +106,15 @@ impl Rig for PlacedRig {
         Ok(ran)
     }
 
+    fn rouse(&mut self, v: Variant) {
+        if self.local != Some(v.kernel)
+            && let Some(place) = self.carrier.engine.place_of(v.kernel)
+            && let Some(memory) = self.carrier.accelerators.memory(place)
+        {
+            memory.clone().rouse();
+        }
+    }
+
     fn quiet(&mut self) -> bool {
         self.host.quiet()
     }
