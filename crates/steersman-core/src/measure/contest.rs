@@ -476,7 +476,7 @@ mod tests {
     #[test]
     fn a_much_slower_variant_gets_no_more_than_the_least_samples() {
         let variants: Vec<Variant> = [0, 6].map(|kernel| Variant { kernel, params: Params::SERIAL }).into();
-        let series = contest(&mut rig, &variants, &patient(), &mut go_on);
+        let series = contest(&mut Spins(0, 0), &variants, &patient(), &mut go_on);
         assert_eq!(series[0].samples.len(), 5);
         assert_eq!(series[1].samples.len(), 2);
     }
