@@ -377,7 +377,8 @@ impl Product {
     ) -> Ran {
         let (batch, ..) = w.matmul_dims().unwrap_or((0, 0, 0, 0));
         let threads = p.threads.max(1) as usize;
-        let cut = Cut { threads, walk: self.walk(), upwards: matches!(self.how, How::Packed(_)) };
+        let cut =
+            Cut { threads, walk: self.walk(), upwards: matches!(self.how, How::Packed(_) | How::Small(_)) };
         shared_out(&self.ctx.team, batch, cut, |b| product_at::<T>(w, b, io), |_, g| one(g))
     }
 
