@@ -59,6 +59,14 @@ pub(super) trait Fold<const W: usize>: Copy + Send + Sync {
             lanes[j] = self.merge(lanes[j], others[j]);
         }
     }
+    /// Adds eight rows of a block, `stride` elements apart, to its lanes, if there is code for it; whether there is.
+    ///
+    /// # Safety
+    /// Each row must be readable for `W` elements, and the CPU have the instruction set.
+    #[inline(always)]
+    unsafe fn eight<I: Isa>(self, _lanes: &mut [Self::Lane; W], _x: *const Self::In, _stride: isize) -> bool {
+        false
+    }
     /// A few elements in one lane, if there is code for it.
     ///
     /// # Safety
@@ -186,6 +194,11 @@ macro_rules! float_sums {
             unsafe fn tail<I: Isa>(self, x: *const $t, n: usize) -> Option<$lane> {
                 // SAFETY: the caller's promise, passed on.
                 unsafe { <$t as Wide>::tail::<I>(Tail::Squares, x, n) }
+            }
+            #[inline(always)]
+            unsafe fn eight<I: Isa>(self, lanes: &mut [$lane; $w], x: *const $t, stride: isize) -> bool {
+                // SAFETY: the caller's promise, passed on.
+                unsafe { <$t as Wide>::squares::<I>(lanes.as_mut_ptr(), x, stride) }
             }
         }
     )+};

@@ -71,6 +71,17 @@ pub(super) trait Wide: Copy {
     /// # Safety
     /// `x` must be readable for `n` elements, and the CPU have the instruction set.
     unsafe fn tail<I: Isa>(what: Tail, x: *const Self, n: usize) -> Option<Self::Lane>;
+
+    /// Adds the squares of eight rows of a block, `stride` elements apart, to its lanes; whether this instruction set has
+    /// code for it. (Lane by lane the compiler turns rows of f64 over instead: down 1115 rows of 773 on a Zen 4 with AVX2 296 µs,
+    /// with AVX-512 444, so 104 and 99; 100 of 77 2.1, 3.3 and 0.9, 1.0.)
+    ///
+    /// # Safety
+    /// Each row must be readable for 64 bytes, `lanes` be writable for as much, and the CPU have the instruction set.
+    #[inline(always)]
+    unsafe fn squares<I: Isa>(_lanes: *mut Self::Lane, _x: *const Self, _stride: isize) -> bool {
+        false
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -114,9 +125,9 @@ macro_rules! by_four {
 #[cfg(target_arch = "x86_64")]
 macro_rules! wide {
     ($t:ident, $n512:literal, $n256:literal, $m512:ident, $m256:ident, $m128:ident, $mask:ident, $int:ident,
-     ($set5:ident $load5:ident $mload5:ident $add5:ident $fma5:ident $max5:ident $min5:ident $cmp5:ident
+     ($set5:ident $load5:ident $store5:ident $mload5:ident $add5:ident $fma5:ident $max5:ident $min5:ident $cmp5:ident
       $sum5:ident $hmax5:ident $hmin5:ident),
-     ($set2:ident $load2:ident $mload2:ident $add2:ident $fma2:ident $max2:ident $min2:ident $cmp2:ident
+     ($set2:ident $load2:ident $store2:ident $mload2:ident $add2:ident $fma2:ident $max2:ident $min2:ident $cmp2:ident
       $blend2:ident $bits2:ident $movemask2:ident),
      ($low1:ident $high1:ident $add1:ident $max1:ident $min1:ident $turn1:ident $swap1:ident
       $first1:ident)) => {
@@ -252,6 +263,42 @@ macro_rules! wide {
                 }
                 None
             }
+
+            #[inline(always)]
+            unsafe fn squares<I: Isa>(lanes: *mut $t, x: *const $t, stride: isize) -> bool {
+                #[target_feature(enable = "avx512f")]
+                #[inline]
+                unsafe fn pair5(x: *const $t, stride: isize) -> $m512 {
+                    // SAFETY: the caller vouches for two rows.
+                    let (one, two) = unsafe { ($load5(x), $load5(x.offset(stride))) };
+                    $fma5(two, two, $fma5(one, one, $set5(0.0)))
+                }
+                #[target_feature(enable = "avx2,fma")]
+                #[inline]
+                unsafe fn pair2(x: *const $t, stride: isize) -> $m256 {
+                    // SAFETY: the caller vouches for two rows.
+                    let (one, two) = unsafe { ($load2(x), $load2(x.offset(stride))) };
+                    $fma2(two, two, $fma2(one, one, $set2(0.0)))
+                }
+                // SAFETY: the caller vouches for the instruction set and for eight rows.
+                unsafe {
+                    if I::LEVEL == Level::Avx512 {
+                        let two = |k: isize| pair5(x.offset(k * stride), stride);
+                        let sum = $add5($add5(two(0), two(2)), $add5(two(4), two(6)));
+                        $store5(lanes, $add5($load5(lanes), sum));
+                        return true;
+                    }
+                    if I::LEVEL == Level::Avx2 {
+                        for at in [0, $n256] {
+                            let two = |k: isize| pair2(x.offset(k * stride).add(at), stride);
+                            let sum = $add2($add2(two(0), two(2)), $add2(two(4), two(6)));
+                            $store2(lanes.add(at), $add2($load2(lanes.add(at)), sum));
+                        }
+                        return true;
+                    }
+                }
+                false
+            }
         }
     };
 }
@@ -288,9 +335,9 @@ fn ends(a: __m128d) -> __m128d {
 #[cfg(target_arch = "x86_64")]
 wide!(
     f32, 16, 8, __m512, __m256, __m128, __mmask16, i32,
-    (_mm512_set1_ps _mm512_loadu_ps _mm512_mask_loadu_ps _mm512_add_ps _mm512_fmadd_ps _mm512_mask_max_ps
+    (_mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_mask_loadu_ps _mm512_add_ps _mm512_fmadd_ps _mm512_mask_max_ps
      _mm512_mask_min_ps _mm512_cmp_ps_mask _mm512_reduce_add_ps _mm512_reduce_max_ps _mm512_reduce_min_ps),
-    (_mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps _mm256_add_ps _mm256_fmadd_ps _mm256_max_ps
+    (_mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_maskload_ps _mm256_add_ps _mm256_fmadd_ps _mm256_max_ps
      _mm256_min_ps _mm256_cmp_ps _mm256_blendv_ps _mm256_castsi256_ps _mm256_movemask_ps),
     (_mm256_castps256_ps128 _mm256_extractf128_ps _mm_add_ps _mm_max_ps _mm_min_ps halves
      _mm_movehdup_ps _mm_cvtss_f32)
@@ -298,9 +345,9 @@ wide!(
 #[cfg(target_arch = "x86_64")]
 wide!(
     f64, 8, 4, __m512d, __m256d, __m128d, __mmask8, i64,
-    (_mm512_set1_pd _mm512_loadu_pd _mm512_mask_loadu_pd _mm512_add_pd _mm512_fmadd_pd _mm512_mask_max_pd
+    (_mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_mask_loadu_pd _mm512_add_pd _mm512_fmadd_pd _mm512_mask_max_pd
      _mm512_mask_min_pd _mm512_cmp_pd_mask _mm512_reduce_add_pd _mm512_reduce_max_pd _mm512_reduce_min_pd),
-    (_mm256_set1_pd _mm256_loadu_pd _mm256_maskload_pd _mm256_add_pd _mm256_fmadd_pd _mm256_max_pd
+    (_mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_maskload_pd _mm256_add_pd _mm256_fmadd_pd _mm256_max_pd
      _mm256_min_pd _mm256_cmp_pd _mm256_blendv_pd _mm256_castsi256_pd _mm256_movemask_pd),
     (_mm256_castpd256_pd128 _mm256_extractf128_pd _mm_add_pd _mm_max_pd _mm_min_pd ends ends _mm_cvtsd_f64)
 );
