@@ -42,7 +42,7 @@ impl Dice {
 
 fn build(shape: Shape, nodes: u32, places: &[Place], bandwidth: f64) -> Result<Graph, PlaceError> {
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
-    let link = Link { latency: Seconds(10e-6), bandwidth, overlap: true };
+    let link = Link::new(Seconds(10e-6), bandwidth);
     let mut graph = Graph::new(Links::new(places, |_, _| link)?);
     graph.leaf(&places[..1], Bytes(1 << 20))?;
     for n in 1..nodes {

@@ -101,6 +101,10 @@ const SEARCHED: [(&str, f64); 13] = [
 /// Bytes per second that it has to move at least, since the host may not have been probed yet.
 const HOST_AT_LEAST: f64 = 100e9;
 
+/// Bytes of the largest transfer that is timed.
+const MOVED: usize = 64 << 20;
+const MOVED_QUICK: usize = 8 << 20;
+
 /// What such a device is there for, beyond what is measured on the host. It comes first: among two thousand others two of
 /// these twelve had their turn on an H200.
 const LARGE: [&str; 12] = [
@@ -244,7 +248,7 @@ impl Calibrator {
             }
             let name = self.engine.places().name(place);
             tell(format!("timing the way to {name}"), &mut broken);
-            self.carrier.probe_link(place);
+            self.carrier.probe_link(place, if how.quick { MOVED_QUICK } else { MOVED });
             let own = if self.rest_only { EACH_IN_BACKGROUND } else { Duration::ZERO };
             let share = (left() / (away.len() - i) as u32).max(own);
             let begun = Instant::now();

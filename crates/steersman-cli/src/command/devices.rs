@@ -131,7 +131,8 @@ fn link(runtime: &Runtime, d: &Device) -> Option<serde_json::Value> {
     let wire = runtime.engine().wire(id)?;
     let lane = |l: &Lane| {
         json!({
-            "latency_s": l.link().latency, "bytes_per_s": l.link().bandwidth, "transfers_seen": l.samples(),
+            "latency_s": l.link().latency, "bytes_per_s": l.link().bandwidth, "bytes_per_s_beyond": l.link().beyond,
+            "transfers_seen": l.samples(),
         })
     };
     Some(json!({ "to_device": lane(&wire.out), "to_host": lane(&wire.home) }))
@@ -144,7 +145,11 @@ fn lane(l: &Lane) -> String {
         0 => "supposed: nothing was moved yet".to_string(),
         n => format!("from {n} transfers"),
     };
-    format!("{} and {} ({known})", link.latency, si(link.bandwidth, "B/s"))
+    let beyond = match link.beyond == link.bandwidth {
+        true => String::new(),
+        false => format!(", {} beyond 8 MiB", si(link.beyond, "B/s")),
+    };
+    format!("{} and {}{beyond} ({known})", link.latency, si(link.bandwidth, "B/s"))
 }
 
 fn as_text(screen: &Screen, runtime: &Runtime, index: usize, d: &Device, software: bool) -> String {

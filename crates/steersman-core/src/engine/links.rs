@@ -86,7 +86,7 @@ impl Engine {
                 }
             }
         };
-        let free = Link { latency: Seconds::ZERO, bandwidth: f64::INFINITY, overlap: true };
+        let free = Link::new(Seconds::ZERO, f64::INFINITY);
         Ok(match (end(from)?, end(to)?) {
             (None, None) => (free, u32::MAX),
             (None, Some(w)) => (w.out.link(), w.out.samples()),

@@ -10,20 +10,32 @@ pub struct Link {
     pub latency: Seconds,
     /// Bytes per second after that; infinite is allowed.
     pub bandwidth: f64,
+    /// Bytes per second of what comes after the first [`Link::NEAR`] bytes, which caches do not help with.
+    pub beyond: f64,
     /// Whether both ends can compute while the link is busy.
     pub overlap: bool,
 }
 
 impl Link {
-    /// How long so many bytes take.
+    /// Bytes that a transfer may have before those beyond take what memory takes.
+    pub const NEAR: u64 = 8 << 20;
+
+    /// One that is as quick however much it carries, and leaves both ends free.
     ///
     /// ```
     /// use steersman_core::{Bytes, Seconds, place::Link};
-    /// let pcie = Link { latency: Seconds(10e-6), bandwidth: 25e9, overlap: true };
-    /// assert_eq!(pcie.time(Bytes(25_000_000)), Seconds(10e-6 + 1e-3));
+    /// let pcie = Link::new(Seconds(10e-6), 25e9);
+    /// assert_eq!(pcie.time(Bytes(5_000_000)), Seconds(10e-6 + 200e-6));
     /// ```
+    pub fn new(latency: Seconds, bandwidth: f64) -> Link {
+        Link { latency, bandwidth, beyond: bandwidth, overlap: true }
+    }
+
+    /// How long so many bytes take.
     pub fn time(&self, bytes: Bytes) -> Seconds {
-        Seconds(self.latency.0 + bytes.0 as f64 / self.bandwidth)
+        let near = bytes.0.min(Link::NEAR);
+        let beyond = (bytes.0 - near) as f64 / self.beyond;
+        Seconds(self.latency.0 + near as f64 / self.bandwidth + beyond)
     }
 
     /// One link after the other: a detour.
@@ -31,6 +43,7 @@ impl Link {
         Link {
             latency: self.latency + next.latency,
             bandwidth: 1.0 / (1.0 / self.bandwidth + 1.0 / next.bandwidth),
+            beyond: 1.0 / (1.0 / self.beyond + 1.0 / next.beyond),
             overlap: self.overlap && next.overlap,
         }
     }
@@ -57,11 +70,12 @@ impl Links {
             }
             for &to in places {
                 if from == to {
-                    links.push(Link { latency: Seconds::ZERO, bandwidth: f64::INFINITY, overlap: true });
+                    links.push(Link::new(Seconds::ZERO, f64::INFINITY));
                     continue;
                 }
                 let l = link(from, to);
-                let (latency, bandwidth) = (l.latency.0, l.bandwidth);
+                let bandwidth = if l.bandwidth > 0.0 { l.beyond } else { l.bandwidth };
+                let latency = l.latency.0;
                 let sound = latency >= 0.0 && latency.is_finite() && bandwidth > 0.0;
                 if !sound {
                     return Err(PlaceError::BadLink { from, to, latency, bandwidth });

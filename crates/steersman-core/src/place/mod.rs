@@ -8,7 +8,7 @@
 //! use steersman_core::{Bytes, DeviceId, Place, Seconds};
 //!
 //! let (host, gpu) = (Place::Host, Place::Device(DeviceId(1)));
-//! let pcie = Link { latency: Seconds(10e-6), bandwidth: 20e9, overlap: true };
+//! let pcie = Link::new(Seconds(10e-6), 20e9);
 //! let mut graph = Graph::new(Links::new(&[host, gpu], |_, _| pcie)?);
 //!
 //! // 40 MB on the host: 2.01 ms to move, which the product earns back and the sum alone would not.

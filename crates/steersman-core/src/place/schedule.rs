@@ -27,7 +27,7 @@ impl Placement {
     /// use steersman_core::place::{Graph, Link, Links};
     /// use steersman_core::{Bytes, DeviceId, Place, Seconds};
     /// let (host, gpu) = (Place::Host, Place::Device(DeviceId(1)));
-    /// let link = Link { latency: Seconds(1.0), bandwidth: f64::INFINITY, overlap: true };
+    /// let link = Link::new(Seconds(1.0), f64::INFINITY);
     /// let mut graph = Graph::new(Links::new(&[host, gpu], |_, _| link)?);
     /// let x = graph.leaf(&[host], Bytes(8))?;
     /// graph.node(&[(gpu, Seconds(2.0))], &[x], Bytes(8))?; // waits 1 s for x

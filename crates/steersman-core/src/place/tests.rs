@@ -18,7 +18,7 @@ fn places(k: usize) -> Vec<Place> {
 }
 
 fn uniform(k: usize, seconds: f64) -> Links {
-    let link = Link { latency: Seconds(seconds), bandwidth: f64::INFINITY, overlap: true };
+    let link = Link::new(Seconds(seconds), f64::INFINITY);
     Links::new(&places(k), |_, _| link).unwrap()
 }
 
@@ -43,10 +43,9 @@ fn random(seed: u64, nodes: usize, k: usize, reach: u64, share: u64) -> Graph {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let all = places(k);
     let scale = [1, 10, 100][dice.below(3) as usize];
-    let links = Links::new(&all, |_, _| Link {
-        latency: Seconds(dice.below(10) as f64),
-        bandwidth: 1.0 / (1 + dice.below(scale)) as f64,
-        overlap: dice.chance(50),
+    let links = Links::new(&all, |_, _| {
+        let link = Link::new(Seconds(dice.below(10) as f64), 1.0 / (1 + dice.below(scale)) as f64);
+        Link { overlap: dice.chance(50), ..link }
     });
     let mut graph = Graph::new(links.unwrap());
     for n in 0..nodes as u32 {

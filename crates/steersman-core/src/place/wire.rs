@@ -21,18 +21,25 @@ use std::collections::VecDeque;
 
 /// Before anything was measured: what an ordinary bus does with small pieces of pageable memory. Where it
 /// matters, the first transfers override it.
-const SUPPOSED: Link = Link { latency: Seconds(20e-6), bandwidth: 4e9, overlap: true };
+const SUPPOSED: Link = Link { latency: Seconds(20e-6), bandwidth: 4e9, beyond: 4e9, overlap: true };
 /// Samples that are kept; older ones go.
 const KEPT: usize = 64;
 /// Latency and bandwidth are told apart when the largest transfer is so many times the least, or this many bytes.
 const APART: f64 = 4.0;
 const SMALL: f64 = 4096.0;
 
-/// One direction: time = latency + bytes ÷ bandwidth, fitted to the last transfers.
+/// Transfers up to this size tell how quick the near bytes are, if there is one of at least an eighth of it.
+const NEAR: f64 = Link::NEAR as f64;
+
+/// One direction: time = latency + bytes ÷ bandwidth, fitted to the last transfers; and another bandwidth for what of a
+/// transfer is beyond [`Link::NEAR`]. (Mapped memory of a software adapter: 1 MiB at 42 GB/s, 8 at 20, 64 at 13.)
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Lane {
     latency: f64,
     per_byte: f64,
+    /// Of bytes beyond; `None` as long as none were seen.
+    #[serde(default)]
+    beyond: Option<f64>,
     /// Transfers ever seen.
     samples: u32,
     /// Bytes and seconds of the last ones.
@@ -44,6 +51,7 @@ impl Default for Lane {
         Lane {
             latency: SUPPOSED.latency.0,
             per_byte: 1.0 / SUPPOSED.bandwidth,
+            beyond: None,
             samples: 0,
             last: VecDeque::new(),
         }
@@ -65,20 +73,38 @@ impl Lane {
         self.fit();
     }
 
+    fn fit(&mut self) {
+        let near = |s: &&(f64, f64)| s.0 <= NEAR;
+        let apart = self.last.iter().filter(near).any(|s| s.0 >= NEAR / 8.0);
+        // Without any to tell the near bytes by, all tell of all.
+        let of_line: Vec<(f64, f64)> = self.last.iter().filter(|s| near(s) || !apart).copied().collect();
+        self.fit_line(&of_line);
+        // The rest of what larger ones took, by the least relative error.
+        let (mut tb, mut bb) = (0.0, 0.0);
+        for (bytes, seconds) in self.last.iter().filter(|s| apart && s.0 > NEAR) {
+            let y = (bytes - NEAR) / seconds;
+            tb += y * (seconds - self.latency - NEAR * self.per_byte) / seconds;
+            bb += y * y;
+        }
+        if bb > 0.0 {
+            self.beyond = Some((tb / bb).max(self.per_byte / 8.0));
+        }
+    }
+
     /// Least squares of the relative error, which is what transfers of a kilobyte and of a gigabyte share. One that
     /// took far too long weighs next to nothing: its error is never more than the whole of it.
-    fn fit(&mut self) {
-        let sizes = self.last.iter().map(|s| s.0);
+    fn fit_line(&mut self, of: &[(f64, f64)]) {
+        let sizes = of.iter().map(|s| s.0);
         let (least, most) = sizes.fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), n| (a.min(n), b.max(n)));
         if most < APART * least.max(SMALL) {
             // Transfers of about one size tell how quick it is, not what of that is latency.
             let ratio = |&(b, t): &(f64, f64)| (t / SUPPOSED.time(Bytes(b as u64)).0).ln();
-            let scale = (self.last.iter().map(ratio).sum::<f64>() / self.last.len() as f64).exp();
+            let scale = (of.iter().map(ratio).sum::<f64>() / of.len() as f64).exp();
             (self.latency, self.per_byte) = (SUPPOSED.latency.0 * scale, scale / SUPPOSED.bandwidth);
             return;
         }
         let (mut ll, mut lb, mut bb, mut l, mut b) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        for (bytes, seconds) in &self.last {
+        for (bytes, seconds) in of {
             let (x, y) = (1.0 / seconds, bytes / seconds);
             ll += x * x;
             lb += x * y;
@@ -99,7 +125,9 @@ impl Lane {
 
     /// As it stands.
     pub fn link(&self) -> Link {
-        Link { latency: Seconds(self.latency), bandwidth: 1.0 / self.per_byte, overlap: SUPPOSED.overlap }
+        let beyond = self.beyond.unwrap_or(self.per_byte);
+        let (bandwidth, beyond) = (1.0 / self.per_byte, 1.0 / beyond);
+        Link { latency: Seconds(self.latency), bandwidth, beyond, overlap: SUPPOSED.overlap }
     }
 
     /// Transfers behind it.
@@ -141,6 +169,30 @@ mod tests {
             lane.add(Bytes(bytes as u64), time(bytes, 5e9));
         }
         assert!((lane.link().bandwidth / 5e9 - 1.0).abs() < 0.05, "{:?}", lane.link());
+    }
+
+    #[test]
+    fn what_is_beyond_the_caches_has_a_rate_of_its_own_and_keeps_it() {
+        let time = |bytes: f64| Seconds(1e-6 + bytes.min(NEAR) / 40e9 + (bytes - NEAR).max(0.0) / 10e9);
+        let mut lane = Lane::default();
+        let close = |lane: &Lane, bytes: f64| {
+            let ratio = lane.link().time(Bytes(bytes as u64)).0 / time(bytes).0;
+            assert!((ratio - 1.0).abs() < 0.02, "{bytes} bytes: {ratio}");
+        };
+        for i in 0..12 {
+            let bytes = 65536.0 * f64::from(1 << i);
+            lane.add(Bytes(bytes as u64), time(bytes));
+        }
+        [65536.0, NEAR, 4.0 * NEAR, 100.0 * NEAR].iter().for_each(|b| close(&lane, *b));
+        for i in 0..2 * KEPT {
+            let bytes = 65536.0 * f64::from(1 << (i % 8));
+            lane.add(Bytes(bytes as u64), time(bytes));
+        }
+        close(&lane, 4.0 * NEAR);
+        let mut large_only = Lane::default();
+        (1..9).for_each(|i| large_only.add(Bytes(i << 27), Seconds(1e-3 + (i << 27) as f64 / 10e9)));
+        let at = large_only.link().time(Bytes(1 << 29)).0;
+        assert!((at / (1e-3 + f64::from(1 << 29) / 10e9) - 1.0).abs() < 0.02, "{at}");
     }
 
     #[test]

@@ -127,11 +127,13 @@ impl<'a> Bound<'a> {
         let step = |k: usize| if by_row { Some(bound.nest.inner_stride(k)) } else { bound.nest.step(k) };
         for (k, (o, at)) in w.inputs().iter().zip(io.inputs).enumerate() {
             let replaced = in_place && io.outputs().any(|out| out == *at);
+            // Reduced as it is, after the chain has written.
+            let read_later = program.outlets.iter().any(|o| o.place == program.input(k));
             let way = match step(k) {
                 Some(0) => Way::Same { fill: false },
                 // Loops must not write where they read: what is replaced is read from a copy, but for one chain,
                 // which has read all of a block before it writes any.
-                Some(1) if !replaced || program.is_one_chain() => Way::Direct,
+                Some(1) if !replaced || program.is_one_chain() && !read_later => Way::Direct,
                 None if bound.nest.period(k) <= TILE_MOST / 2 => Way::Gather { kept: true },
                 _ => Way::Gather { kept: false },
             };

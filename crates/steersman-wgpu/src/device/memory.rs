@@ -1,21 +1,18 @@
 //! The device's memory: blocks, transfers, waiting, timing.
 
 use super::batch::{Alone, PASSES, Stamps};
+use super::copy;
 use super::fault::{Mishap, caught};
 use super::gpu::{Gpu, guarded};
 use super::pool::{Held, Untaken};
-use super::staging::PIECE;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use steersman_core::memory::{Block, Memory, MemoryError};
 use steersman_core::{Address, KernelError, Ran, Seconds};
 
 /// Uploads go to the queue at the latest after this many bytes, which the queue keeps a copy of until then.
 const WRITTEN: u64 = 32 << 20;
-
-/// How long a finished download may take to be reported.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Memory for Gpu {
     fn take(self: Arc<Self>, bytes: usize) -> Result<Block, MemoryError> {
@@ -75,10 +72,10 @@ impl Memory for Gpu {
             let mut words = vec![0u8; (end - start) as usize];
             let n = words.len();
             if start != offset {
-                self.read(&held, start, &mut words[..4])?;
+                self.fetch(&held, start, &mut words[..4])?;
             }
             if end != offset + from.len() as u64 {
-                self.read(&held, end - 4, &mut words[n - 4..])?;
+                self.fetch(&held, end - 4, &mut words[n - 4..])?;
             }
             words[(offset - start) as usize..][..from.len()].copy_from_slice(from);
             patched = words;
@@ -92,7 +89,12 @@ impl Memory for Gpu {
                     batch.submit();
                 }
                 for (i, piece) in bytes.chunks(WRITTEN as usize).enumerate() {
-                    self.queue.write_buffer(&held.buffer, start + i as u64 * WRITTEN, piece);
+                    let (at, size) = (start + i as u64 * WRITTEN, wgpu::BufferSize::new(piece.len() as u64));
+                    let view = size.and_then(|size| self.queue.write_buffer_with(&held.buffer, at, size));
+                    // There is none if the driver refuses, which is heard below.
+                    if let Some(mut view) = view {
+                        copy::into(piece, view.slice(..));
+                    }
                     batch.written += piece.len() as u64;
                     if batch.written >= WRITTEN {
                         batch.submit();
@@ -124,17 +126,7 @@ impl Memory for Gpu {
                 return Ok(());
             }
         }
-        let mut done = 0;
-        while done < to.len() {
-            let at = offset + done as u64;
-            let start = at & !3;
-            let n = (to.len() - done).min((PIECE - (at - start)) as usize);
-            let end = (at + n as u64).next_multiple_of(4);
-            self.read_words(&held, start, end - start, |bytes| {
-                to[done..done + n].copy_from_slice(&bytes[(at - start) as usize..][..n]);
-            })?;
-            done += n;
-        }
+        self.fetch(&held, offset, to)?;
         self.downloaded.fetch_add(to.len() as u64, Ordering::Relaxed);
         Ok(())
     }
@@ -252,7 +244,7 @@ impl Gpu {
     }
 
     /// Waits until a submission, or all of them, are done.
-    fn finish(&self, index: Option<wgpu::SubmissionIndex>) -> Result<(), KernelError> {
+    pub(super) fn finish(&self, index: Option<wgpu::SubmissionIndex>) -> Result<(), KernelError> {
         let how = wgpu::PollType::Wait { submission_index: index, timeout: None };
         match guarded(|| self.device.poll(how))? {
             Ok(_) => Ok(()),
@@ -261,59 +253,6 @@ impl Gpu {
                 Err(KernelError::Failed(format!("waiting for the device failed: {e}")))
             }
         }
-    }
-
-    /// Reads whole words of a buffer.
-    fn read(&self, held: &Held, start: u64, to: &mut [u8]) -> Result<(), KernelError> {
-        self.read_words(held, start, to.len() as u64, |bytes| to.copy_from_slice(bytes))
-    }
-
-    /// Calls `f` with `bytes` of a buffer from `start` on, both multiples of four, at most [`PIECE`].
-    fn read_words(
-        &self,
-        held: &Held,
-        start: u64,
-        bytes: u64,
-        f: impl FnOnce(&[u8]),
-    ) -> Result<(), KernelError> {
-        let staging = guarded(|| self.staging.take(&self.device, bytes))?;
-        let index = guarded(|| {
-            self.batch().submit_with(&|encoder| {
-                encoder.copy_buffer_to_buffer(&held.buffer, start, &staging, 0, bytes);
-            })
-        })??;
-        if let Err(why) = self.faults.readable(held.start) {
-            self.staging.keep(staging);
-            return Err(why);
-        }
-        self.mapped(&staging, bytes, index, f)?;
-        self.staging.keep(staging);
-        Ok(())
-    }
-
-    /// Calls `f` with what a submission wrote to `staging`.
-    fn mapped(
-        &self,
-        staging: &wgpu::Buffer,
-        bytes: u64,
-        index: Option<wgpu::SubmissionIndex>,
-        f: impl FnOnce(&[u8]),
-    ) -> Result<(), KernelError> {
-        let (send, receive) = std::sync::mpsc::channel();
-        guarded(|| staging.map_async(wgpu::MapMode::Read, 0..bytes, move |r| drop(send.send(r))))?;
-        self.finish(index)?;
-        // Another thread that waits may be the one to call back.
-        match receive.recv_timeout(PATIENCE) {
-            Ok(Ok(())) => {}
-            Ok(Err(e)) => return Err(KernelError::Failed(format!("the result could not be read: {e}"))),
-            Err(_) => return Err(KernelError::Failed("the result never came".into())),
-        }
-        let view = guarded(|| staging.get_mapped_range(0..bytes))?
-            .map_err(|e| KernelError::Failed(e.to_string()))?;
-        f(&view);
-        drop(view);
-        staging.unmap();
-        Ok(())
     }
 
     /// Device time of the stamped passes together; `None` if the clock did not tick.
@@ -335,13 +274,12 @@ impl Gpu {
             })
         })??;
         let mut ticks = 0u64;
-        self.mapped(&staging, bytes, index, |b| {
+        self.awaited(self.mapping(staging, bytes, index)?, |b| {
             for pair in b.chunks_exact(16) {
                 let at = |i: usize| u64::from_ne_bytes(std::array::from_fn(|k| pair[i + k]));
                 ticks += at(8).saturating_sub(at(0));
             }
         })?;
-        self.staging.keep(staging);
         let seconds = ticks as f64 * f64::from(self.queue.get_timestamp_period()) * 1e-9;
         Ok((ticks > 0).then_some(Seconds(seconds)))
     }

@@ -2,6 +2,8 @@
 
 mod adapter;
 mod batch;
+mod copy;
+mod download;
 mod fault;
 mod gpu;
 mod kept;

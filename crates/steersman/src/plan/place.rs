@@ -281,4 +281,4 @@ impl Problem<'_> {
 
 /// For a link that vanished while the plan was made: never worth taking.
 const UNKNOWN: steersman_core::place::Link =
-    steersman_core::place::Link { latency: Seconds(1e3), bandwidth: 1e6, overlap: false };
+    steersman_core::place::Link { latency: Seconds(1e3), bandwidth: 1e6, beyond: 1e6, overlap: false };

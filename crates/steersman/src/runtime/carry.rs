@@ -5,7 +5,7 @@ use crate::array::value::Buffer;
 use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use steersman_core::guard::Offence;
 use steersman_core::memory::{Block, MemoryError};
 use steersman_core::{
@@ -124,9 +124,11 @@ pub(crate) struct Carrier {
     copies: Arc<Mutex<Vec<Weak<Buffer>>>>,
 }
 
-/// Bytes that a link is probed with, and how often each: 3 ms on a quick bus, 30 on a slow one.
-const PROBED: [usize; 4] = [4 << 10, 64 << 10, 1 << 20, 8 << 20];
+/// Bytes that a link is probed with, and how often each.
+const PROBED: [usize; 5] = [4 << 10, 64 << 10, 1 << 20, 8 << 20, 64 << 20];
 const PROBES: usize = 4;
+/// After a size that took so long all in all larger ones are left out.
+const LONG_PROBES: Duration = Duration::from_millis(30);
 
 /// Operands that were carried start at a multiple of this, as fresh memory does.
 const ALIGNED: usize = 64;
@@ -246,13 +248,14 @@ impl Carrier {
         }
     }
 
-    /// Learns the way to a device and back: a few sizes, each a few times. A device with no room for one, or that
-    /// does not answer, is left with what is known.
-    pub fn probe_link(&self, place: Place) {
-        for bytes in PROBED {
+    /// Learns the way to a device and back: a few sizes up to `most` bytes, each a few times. A device with no room for
+    /// one, or that does not answer, is left with what is known.
+    pub fn probe_link(&self, place: Place, most: usize) {
+        for bytes in PROBED.into_iter().filter(|bytes| *bytes <= most) {
             let Ok(there) = self.room(place, bytes) else { return };
             let Ok(here) = self.room(Place::Host, bytes) else { return };
             let (here, there) = ((Place::Host, here.start()), (place, there.start()));
+            let began = Instant::now();
             // SAFETY: fresh memory, each so large. Written first, so that reading it is sound.
             unsafe {
                 std::ptr::write_bytes(here.1.as_mut_ptr::<u8>(), 0, bytes);
@@ -263,6 +266,9 @@ impl Carrier {
                         return;
                     }
                 }
+            }
+            if began.elapsed() > LONG_PROBES {
+                return;
             }
         }
     }

@@ -38,7 +38,7 @@ fn results_come_home_only_when_wanted() {
 fn the_way_back_may_cost_something_else() {
     let uneven = |from, _| {
         let seconds = if from == HOST { 1.0 } else { 100.0 };
-        Link { latency: Seconds(seconds), bandwidth: f64::INFINITY, overlap: false }
+        Link { overlap: false, ..Link::new(Seconds(seconds), f64::INFINITY) }
     };
     let mut graph = Graph::new(Links::new(&places(2), uneven).unwrap());
     let x = graph.leaf(&[HOST], KB).unwrap();
@@ -109,11 +109,13 @@ fn what_cannot_be_placed_is_refused_with_the_reason() {
 
 #[test]
 fn link_tables_that_make_no_sense_are_refused() {
-    let link = Link { latency: Seconds(1.0), bandwidth: 0.0, overlap: true };
+    let link = Link::new(Seconds(1.0), 0.0);
     assert!(matches!(Links::new(&places(2), |_, _| link), Err(PlaceError::BadLink { .. })));
+    let stuck = Link { beyond: f64::NAN, ..Link::new(Seconds(1.0), 1.0) };
+    assert!(matches!(Links::new(&places(2), |_, _| stuck), Err(PlaceError::BadLink { .. })));
     assert!(matches!(Links::new(&[], |_, _| link), Err(PlaceError::PlaceCount(0))));
     assert!(matches!(Links::new(&places(33), |_, _| link), Err(PlaceError::PlaceCount(33))));
-    let twice = Links::new(&[HOST, HOST], |_, _| Link { bandwidth: 1.0, ..link });
+    let twice = Links::new(&[HOST, HOST], |_, _| Link { bandwidth: 1.0, beyond: 1.0, ..link });
     assert!(matches!(twice, Err(PlaceError::TwicePlace(HOST))));
 }
 

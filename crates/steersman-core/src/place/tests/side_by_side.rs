@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 /// Two rounds of move-then-compute on a device; the second move can hide behind the first computation.
 fn pipeline(overlap: bool) -> Graph {
-    let link = Link { latency: Seconds(2.0), bandwidth: f64::INFINITY, overlap };
+    let link = Link { overlap, ..Link::new(Seconds(2.0), f64::INFINITY) };
     let mut graph = Graph::new(Links::new(&places(2), |_, _| link).unwrap());
     for _ in 0..2 {
         let x = graph.leaf(&[HOST], Bytes(1)).unwrap();

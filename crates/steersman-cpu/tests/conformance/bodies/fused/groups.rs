@@ -169,6 +169,40 @@ fn a_group_may_replace_its_operands() {
 }
 
 #[test]
+fn what_is_reduced_as_it_was_may_be_replaced_by_a_chain() {
+    let mut random = Random::new(8);
+    for (dims, axes) in
+        [(&[2usize, 4][..], &[0usize][..]), (&[40, 33], &[0]), (&[40, 33], &[1]), (&[3001], &[0])]
+    {
+        let mut b = Expr::builder([DType::F32]);
+        let x = b.input(0).expect("declared");
+        let (plus, times) =
+            (b.scalar(0, DType::F32).expect("a number"), b.scalar(1, DType::F32).expect("a number"));
+        let v = b.binary(BinaryOp::Add, x, plus).expect("one type");
+        let v = b.binary(BinaryOp::Mul, v, times).expect("one type");
+        b.output(v).expect("a value");
+        b.reduce(ReduceOp::Max, Axes::from_list(axes).expect("each once"), x).expect("it takes this type");
+        let w = workload(b.finish().expect("outputs"), dims, &straight());
+        let numbers = [2.5f32, -3.0].map(|x| u64::from(x.to_bits()));
+        let data = inputs(&w, &mut random);
+        for kernel in kernels().iter().filter(|k| k.supports(&w).is_ok()) {
+            let want = run(&*kernels()[0], &w, Params::SERIAL, &data, &numbers);
+            for p in kernel.space(&w) {
+                let (mut replaced, mut reduced) = (data[0].clone(), Memory::marked(&w.outputs()[1]));
+                let at = replaced.address_mut();
+                let io = Io { inputs: &[at], output: at, more: &[reduced.address_mut()], scalars: &numbers };
+                // SAFETY: memory was made for these operands.
+                unsafe { kernel.run(&w, p, io) }.expect("it was offered");
+                for ((o, want), got) in w.outputs().iter().zip(&want).zip([&replaced, &reduced]) {
+                    same(&**kernel, &w, (o, got), want.elements(o), UNDER_TEST.share)
+                        .unwrap_or_else(|e| panic!("in place {p}: {e}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn every_function_is_itself_within_a_chain() {
     for op in UnaryOp::ALL.iter().filter(|op| op.takes(DType::F32)) {
         let mut b = Expr::builder([DType::F32, DType::F32]);
