@@ -159,6 +159,7 @@ fn sample(
     best: Option<f64>,
 ) -> Result<(f64, Ran), Stop> {
     let (variant, threads) = (s.variant, usize::from(s.variant.params.threads));
+    on.rig.rouse(variant);
     if s.batch == 0 {
         let least = how.batch;
         let (first, together) = run(on, variant, 1)?;
@@ -181,6 +182,7 @@ fn sample(
         wake(on, variant)?;
     }
     let mut best = (f64::INFINITY, false);
+    // Again: compiling may have taken long.
     on.rig.rouse(variant);
     for _ in 0..TRIES {
         let began_whole = on.rig.whole(threads, how.wait);
