@@ -267,7 +267,8 @@ impl Calibrator {
                 let most = if w.importance == Wanted::FIRST { LONGEST_OF_LARGE } else { LONGEST };
                 all.iter().any(|c| !c.is_moved() && c.estimate.mean.0 < most)
             };
-            let large = LARGE.iter().filter(|_| !how.quick).filter_map(|text| text.parse().ok());
+            let large = if how.quick || !self.outruns_host(place) { &[][..] } else { &LARGE[..] };
+            let large = large.iter().filter_map(|text| text.parse().ok());
             let mut wanted: Vec<Wanted> =
                 large.map(|workload| Wanted { workload, importance: Wanted::FIRST }).collect();
             wanted.extend(plan::workloads(how.quick));
