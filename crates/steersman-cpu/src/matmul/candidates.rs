@@ -107,7 +107,7 @@ impl Kernel for Product {
     }
 
     fn revision(&self) -> u32 {
-        14
+        15
     }
 
     fn device(&self) -> DeviceId {
