@@ -108,6 +108,12 @@ unsafe impl<T: Send> Send for Gemm<T> {}
 unsafe impl<T: Sync> Sync for Gemm<T> {}
 
 impl<T> Gemm<T> {
+    /// The product of matrices whose rows lie one after the other.
+    pub(crate) fn contiguous([m, k, n]: [usize; 3], a: *const T, b: *const T, c: *mut T) -> Gemm<T> {
+        let (ks, ns) = (k as isize, n as isize);
+        Gemm { m, k, n, a, a_rs: ks, a_cs: 1, b, b_rs: ns, b_cs: 1, c, c_rs: ns }
+    }
+
     /// The same product, rows from the last to the first.
     fn upwards(&self) -> Gemm<T> {
         let last = self.m.saturating_sub(1) as isize;

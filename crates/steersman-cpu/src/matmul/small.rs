@@ -210,20 +210,8 @@ fn along_pays() -> bool {
     *FOUND.get_or_init(|| {
         let (m, k, n) = (96, 2, 250);
         let (a, b, mut c) = (vec![1f32; m * k], vec![1f32; k * n], vec![0f32; m * n]);
-        let (at, kernels) = (c.as_mut_ptr(), f32::kernels(Level::best()));
-        let g = Gemm {
-            m,
-            k,
-            n,
-            a: a.as_ptr(),
-            a_rs: k as isize,
-            a_cs: 1,
-            b: b.as_ptr(),
-            b_rs: n as isize,
-            b_cs: 1,
-            c: at,
-            c_rs: n as isize,
-        };
+        let kernels = f32::kernels(Level::best());
+        let g = Gemm::contiguous([m, k, n], a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
         let mut best = [Duration::MAX; 2];
         for _ in 0..8 {
             for (best, (rows, far)) in best.iter_mut().zip([(ALONG[0], Far::C), (m, Far::WideC)]) {
@@ -384,19 +372,7 @@ mod tests {
                 let (a, b) = (numbers(m * k), numbers(k * n));
                 let made = |how: &dyn Fn(&Gemm<f32>)| {
                     let mut c = vec![f32::NAN; m * n];
-                    how(&Gemm {
-                        m,
-                        k,
-                        n,
-                        a: a.as_ptr(),
-                        a_rs: k as isize,
-                        a_cs: 1,
-                        b: b.as_ptr(),
-                        b_rs: n as isize,
-                        b_cs: 1,
-                        c: c.as_mut_ptr(),
-                        c_rs: n as isize,
-                    });
+                    how(&Gemm::contiguous([m, k, n], a.as_ptr(), b.as_ptr(), c.as_mut_ptr()));
                     c
                 };
                 // SAFETY: operands of these shapes, and a level that is there.

@@ -165,9 +165,7 @@ mod tests {
     /// Rows and columns of the first of two parts.
     fn first(walk: Walk, m: usize, k: usize, n: usize) -> (usize, usize) {
         let (a, c) = (std::ptr::null::<f32>(), std::ptr::null_mut::<f32>());
-        let strides = (k as isize, n as isize);
-        let g =
-            Gemm { m, k, n, a, a_rs: strides.0, a_cs: 1, b: a, b_rs: strides.1, b_cs: 1, c, c_rs: strides.1 };
+        let g = Gemm::contiguous([m, k, n], a, a, c);
         let part = split(&g, 2, 16, walk).next().unwrap();
         (part.m, part.n)
     }

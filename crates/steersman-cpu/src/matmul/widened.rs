@@ -124,8 +124,7 @@ pub(crate) unsafe fn widened(level: Level, g: &Gemm<u16>, half: Half, blocks: Bl
                         cs,
                         wide: a,
                     }));
-                    let (ks, ns) = (k as isize, n as isize);
-                    let wide = Gemm { m, k, n, a, a_rs: ks, a_cs: 1, b, b_rs: ns, b_cs: 1, c, c_rs: ns };
+                    let wide = Gemm::contiguous([m, k, n], a, b, c);
                     match () {
                         _ if m == 1 || n == 1 => gemv(level, &wide),
                         _ if m >= PACKED_FROM.0 && n >= PACKED_FROM.1 => {
