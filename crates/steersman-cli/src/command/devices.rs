@@ -12,7 +12,7 @@ use serde_json::json;
 use steersman::Runtime;
 use steersman::webgpu::{Found, adapters};
 use steersman_core::cost::{Level, Machine};
-use steersman_core::place::Lane;
+use steersman_core::place::{Lane, Link};
 use steersman_core::sense::{Senses, State};
 use steersman_core::units::{count, si};
 use steersman_core::{Bytes, Device, DeviceId, Place, Seconds};
@@ -147,7 +147,7 @@ fn lane(l: &Lane) -> String {
     };
     let beyond = match link.beyond == link.bandwidth {
         true => String::new(),
-        false => format!(", {} beyond 8 MiB", si(link.beyond, "B/s")),
+        false => format!(", {} beyond {} MiB", si(link.beyond, "B/s"), Link::NEAR >> 20),
     };
     format!("{} and {}{beyond} ({known})", link.latency, si(link.bandwidth, "B/s"))
 }
