@@ -74,6 +74,8 @@ pub struct Move {
     pub seconds: Seconds,
     /// Transfers behind that; 0 if it is only supposed.
     pub samples: u32,
+    /// Whether nothing is copied: the host works on it where it lies.
+    pub lent: bool,
 }
 
 /// What is carried.
@@ -85,14 +87,23 @@ pub enum Moved {
     Output(usize),
 }
 
-/// Everything that has to be carried if `w` runs at `place`. `link` gives a link and the transfers behind it, or
-/// why there is none.
+/// How bytes get from one place to another.
+pub struct Way {
+    /// What that costs.
+    pub link: Link,
+    /// Transfers behind it; 0 if it is only supposed.
+    pub samples: u32,
+    /// Whether they stay where they are and are lent.
+    pub lent: bool,
+}
+
+/// Everything that has to be carried if `w` runs at `place`. `way` says how, or why not.
 pub fn moves(
     w: &Workload,
     place: Place,
-    link: impl Fn(Place, Place) -> Result<(Link, u32), Refusal>,
+    way: impl Fn(Place, Place) -> Result<Way, Refusal>,
 ) -> Result<SmallVec<[Move; 4]>, Refusal> {
-    let mut all = SmallVec::new();
+    let mut all: SmallVec<[Move; 4]> = SmallVec::new();
     let inputs = w.inputs().iter().enumerate().map(|(i, o)| (Moved::Input(i), o, o.place, place));
     let outputs = w.outputs().iter().enumerate().map(|(i, o)| (Moved::Output(i), o, place, o.place));
     for (operand, o, from, to) in inputs.chain(outputs) {
@@ -103,8 +114,11 @@ pub fn moves(
         if matches!(operand, Moved::Output(_)) && !o.is_contiguous() {
             return Err(Refusal::new("its result is wanted elsewhere, in memory with gaps"));
         }
-        let (link, samples) = link(from, to)?;
-        all.push(Move { operand, bytes, from, to, seconds: link.time(bytes), samples });
+        let Way { link, samples, lent } = way(from, to)?;
+        all.push(Move { operand, bytes, from, to, seconds: link.time(bytes), samples, lent });
     }
+    // They are lent together, which takes about as long as lending one.
+    let together = all.iter().filter(|m| m.lent).count() as f64;
+    all.iter_mut().filter(|m| m.lent).for_each(|m| m.seconds.0 /= together);
     Ok(all)
 }

@@ -16,6 +16,16 @@ pub enum Place {
     Device(DeviceId),
 }
 
+impl Place {
+    /// The device whose memory it is; none for the host.
+    pub fn device(self) -> Option<DeviceId> {
+        match self {
+            Place::Host => None,
+            Place::Device(id) => Some(id),
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -46,6 +46,17 @@ pub enum MemoryError {
     Lost(String),
 }
 
+/// Bytes of a device that the host works on where they lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lent {
+    /// The first of them.
+    pub at: Address,
+    /// How many there are.
+    pub bytes: usize,
+    /// Whether the host writes them; others it only reads.
+    pub written: bool,
+}
+
 /// Memory of one device.
 pub trait Memory: Send + Sync {
     /// Takes a block. Its content is undefined.
@@ -75,6 +86,13 @@ pub trait Memory: Send + Sync {
     /// value is needed. What is enqueued after `upload` returned sees it, on whichever thread that was.
     fn overlaps(&self) -> bool {
         false
+    }
+
+    /// Has the host work on bytes where they lie, after all that was enqueued before: `work` gets where it finds the first
+    /// of each. Nothing else gets at the device's memory meanwhile, from whichever thread. `false`, and `work` was not called,
+    /// where host and device share no memory, or these cannot be lent now; they can still be carried.
+    fn lend(&self, _what: &[Lent], _work: &mut dyn FnMut(&[Address])) -> Result<bool, KernelError> {
+        Ok(false)
     }
 
     /// Has the device run as fast as it does under load: one with little to do may lower its clock, and short work does

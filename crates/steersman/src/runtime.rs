@@ -4,6 +4,7 @@ mod accelerator;
 mod carry;
 mod execute;
 mod keep;
+mod lend;
 mod rig;
 #[cfg(feature = "webgpu")]
 mod webgpu;

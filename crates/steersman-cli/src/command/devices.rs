@@ -135,7 +135,8 @@ fn link(runtime: &Runtime, d: &Device) -> Option<serde_json::Value> {
             "transfers_seen": l.samples(),
         })
     };
-    Some(json!({ "to_device": lane(&wire.out), "to_host": lane(&wire.home) }))
+    let lent = wire.lent.as_ref().map(|l| l.link().latency);
+    Some(json!({ "to_device": lane(&wire.out), "to_host": lane(&wire.home), "lending_s": lent }))
 }
 
 /// One direction in words.
@@ -163,6 +164,9 @@ fn as_text(screen: &Screen, runtime: &Runtime, index: usize, d: &Device, softwar
         if let Some(wire) = runtime.engine().wire(id) {
             facts.row(["  moving there", &lane(&wire.out)]);
             facts.row(["  moving home", &lane(&wire.home)]);
+            if let Some(lent) = &wire.lent {
+                facts.row(["  lending to the host", &format!("{}, whatever its size", lent.link().latency)]);
+            }
         }
         if let Some(why) = runtime.engine().guard().lost(id) {
             facts.row(["  lost", &why]);

@@ -103,6 +103,7 @@ fn moves(runtime: &Runtime, w: &Workload, c: &Candidate) -> Vec<serde_json::Valu
         json!({
             "operand": operand, "bytes": m.bytes.0, "seconds": m.seconds,
             "from": places.name(m.from), "to": places.name(m.to), "transfers_seen": m.samples,
+            "lent": m.lent,
         })
     };
     all.iter().map(one).collect()
@@ -117,7 +118,7 @@ fn as_text(screen: &Screen, runtime: &Runtime, w: &Workload, e: &Explanation) ->
         Bytes(w.bytes() as u64),
         w.intensity()
     );
-    out += &candidates(screen, runtime, e);
+    out += &candidates(screen, runtime, w, e);
     if !e.refused.is_empty() {
         out += "\n";
         let mut table = Table::new(&[Left(""), Left("")]);
@@ -150,7 +151,7 @@ fn as_text(screen: &Screen, runtime: &Runtime, w: &Workload, e: &Explanation) ->
     out + "\n"
 }
 
-fn candidates(screen: &Screen, runtime: &Runtime, e: &Explanation) -> String {
+fn candidates(screen: &Screen, runtime: &Runtime, w: &Workload, e: &Explanation) -> String {
     let moves = e.candidates.iter().any(|c| c.is_moved());
     let variants = e.candidates.iter().any(|c| c.variant.params.variant != 0);
     let mut columns = vec![Left(""), Left("kernel"), Right("threads")];
@@ -167,14 +168,20 @@ fn candidates(screen: &Screen, runtime: &Runtime, e: &Explanation) -> String {
         cells.push(c.variant.params.threads.to_string());
         cells.extend(variants.then(|| c.variant.params.variant.to_string()));
         cells.extend([x.mean.to_string(), margin(x), x.launch.to_string()]);
-        cells.extend(moves.then(|| match c.moved.0 {
-            0 => String::new(),
-            _ => format!("{} for {}", x.moves, c.moved),
+        cells.extend(moves.then(|| match (c.moved.0, all_lent(runtime, w, c)) {
+            (0, _) => String::new(),
+            (_, false) => format!("{} for {}", x.moves, c.moved),
+            (_, true) => format!("{} to lend {}", x.moves, c.moved),
         }));
         cells.extend([x.work.to_string(), evidence(c)]);
         table.inked(if chosen { Ink::Green } else { Ink::Plain }, cells);
     }
     table.show(&screen.paint)
+}
+
+/// Whether nothing is copied for a candidate, since it works on all that lives elsewhere where that is.
+fn all_lent(runtime: &Runtime, w: &Workload, c: &Candidate) -> bool {
+    runtime.engine().moves(w, c.variant.kernel).is_ok_and(|all| all.iter().all(|m| m.lent))
 }
 
 /// `± 4%`; a skewed wide interval as its ends.

@@ -1,10 +1,10 @@
 //! Between places: what moving costs, what has to be moved, what is lost.
 
 use super::{Engine, read, write};
-use crate::candidate::{self, Candidate, Move};
+use crate::candidate::{self, Candidate, Move, Way};
 use crate::device::{DeviceId, Place, Places};
 use crate::kernel::Refusal;
-use crate::place::{Link, Wire};
+use crate::place::{Lane, Link, Wire};
 use crate::units::{Bytes, Seconds};
 use crate::workload::Workload;
 use std::sync::atomic::Ordering;
@@ -24,6 +24,10 @@ impl Carried {
     }
 }
 
+/// From so much arithmetic for a byte on operands are not lent: copying them is a few percent of the work then, and while
+/// they are lent nobody else gets at their device.
+const TOO_LONG_TO_LEND: f64 = 256.0;
+
 /// A transfer that changes what its link is thought to take by more than this has decisions made anew.
 const NEWS: f64 = 0.1;
 
@@ -41,14 +45,48 @@ impl Engine {
         };
         let Some(wire) = wires.get_mut(device.0 as usize) else { return };
         let lane = if homeward { &mut wire.home } else { &mut wire.out };
-        let before = lane.link().time(bytes);
-        lane.add(bytes, seconds);
-        self.transfers.fetch_add(1, Ordering::Relaxed);
-        let after = lane.link().time(bytes);
+        let news = learn(lane, bytes, seconds);
         drop(wires);
-        if (after / before).ln().abs() > NEWS {
+        self.transferred(news);
+    }
+
+    /// Takes in how long it took to have the host work on operands where a device has them, without the work.
+    pub fn observe_lent(&self, device: DeviceId, seconds: Seconds) {
+        if self.frozen.load(Ordering::Acquire) {
+            return;
+        }
+        let mut wires = write(&self.wires);
+        let lane = wires.get_mut(device.0 as usize).and_then(|w| w.lent.as_mut());
+        let Some(lane) = lane else { return };
+        let news = learn(lane, Bytes(0), seconds);
+        drop(wires);
+        self.transferred(news);
+    }
+
+    fn transferred(&self, news: bool) {
+        self.transfers.fetch_add(1, Ordering::Relaxed);
+        if news {
             self.invalidate();
         }
+    }
+
+    /// Has a device lend its memory to the host from now on, which costs so much, or never.
+    pub fn set_lent(&self, device: DeviceId, lane: Option<Lane>) {
+        if let Some(w) = write(&self.wires).get_mut(device.0 as usize) {
+            w.lent = lane;
+        }
+        self.transferred(true);
+    }
+
+    /// Whether what a device holds of this workload is lent if it runs on the host, rather than carried.
+    pub fn lends(&self, w: &Workload, device: DeviceId) -> bool {
+        w.intensity() < TOO_LONG_TO_LEND && self.lent(device).is_some()
+    }
+
+    fn lent(&self, device: DeviceId) -> Option<(Link, u32)> {
+        let wires = read(&self.wires);
+        let lane = wires.get(device.0 as usize)?.lent.as_ref()?;
+        Some((Link::new(lane.link().latency, f64::INFINITY), lane.samples()))
     }
 
     /// How many transfers were learned from: to tell whether there is something to save.
@@ -99,12 +137,25 @@ impl Engine {
     /// Everything that has to be carried if this kernel runs the workload, one by one.
     pub fn moves(&self, w: &Workload, kernel: u16) -> Result<Vec<Move>, Refusal> {
         let place = self.place_of(kernel).unwrap_or(Place::Host);
-        candidate::moves(w, place, |from, to| self.link(from, to)).map(|m| m.into_vec())
+        candidate::moves(w, place, |from, to| self.way(w, place, from, to)).map(|m| m.into_vec())
+    }
+
+    /// How an operand of a workload that runs at `place` gets from one place to another.
+    fn way(&self, w: &Workload, place: Place, from: Place, to: Place) -> Result<Way, Refusal> {
+        let (link, samples) = self.link(from, to)?;
+        let away = if from == place { to } else { from };
+        if let (Place::Host, Place::Device(id)) = (place, away)
+            && self.lends(w, id)
+            && let Some((link, samples)) = self.lent(id)
+        {
+            return Ok(Way { link, samples, lent: true });
+        }
+        Ok(Way { link, samples, lent: false })
     }
 
     /// The same in sum, for all kernels at a place.
     pub(super) fn moves_to(&self, w: &Workload, place: Place) -> Result<Carried, Refusal> {
-        let all = candidate::moves(w, place, |from, to| self.link(from, to))?;
+        let all = candidate::moves(w, place, |from, to| self.way(w, place, from, to))?;
         Ok(Carried {
             bytes: Bytes(all.iter().map(|m| m.bytes.0).sum()),
             seconds: all.iter().fold(Seconds::ZERO, |t, m| t + m.seconds),
@@ -138,4 +189,11 @@ impl Engine {
         self.invalidate();
         new
     }
+}
+
+/// Adds a transfer to a lane; whether that changes what others of its size are thought to take.
+fn learn(lane: &mut Lane, bytes: Bytes, seconds: Seconds) -> bool {
+    let before = lane.link().time(bytes);
+    lane.add(bytes, seconds);
+    (lane.link().time(bytes) / before).ln().abs() > NEWS
 }

@@ -148,6 +148,10 @@ pub struct Wire {
     pub out: Lane,
     /// To the host.
     pub home: Lane,
+    /// What it takes to have the host work on operands where they lie, however large these are: of no bytes. None where the
+    /// device lends nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lent: Option<Lane>,
 }
 
 #[cfg(test)]

@@ -209,6 +209,8 @@ impl Gpu {
 
     /// Gives the device up: what is called on it from now on says that it is lost.
     pub fn destroy(&self) {
+        // Not while the host works on what it would take away.
+        let _batch = self.batch();
         self.device.destroy();
         self.faults.lose("it was given up".into());
     }

@@ -8,7 +8,7 @@ use super::pool::{Held, Untaken};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use steersman_core::memory::{Block, Memory, MemoryError};
+use steersman_core::memory::{Block, Lent, Memory, MemoryError};
 use steersman_core::{Address, KernelError, Ran, Seconds};
 
 /// Uploads go to the queue at the latest after this many bytes, which the queue keeps a copy of until then.
@@ -143,6 +143,14 @@ impl Memory for Gpu {
         self.faults.spoilt(held.start).map(|spoilt| spoilt.why().to_string())
     }
 
+    fn lend(&self, what: &[Lent], work: &mut dyn FnMut(&[Address])) -> Result<bool, KernelError> {
+        self.faults.alive()?;
+        if !self.direct() {
+            return Ok(false);
+        }
+        self.lend_shared(what, work)
+    }
+
     fn rouse(self: Arc<Self>) {
         // Who times work next hears of what is wrong with the device.
         let _ = self.warm_up();
@@ -197,7 +205,7 @@ impl Memory for Gpu {
     }
 }
 
-fn inside(held: &Held, offset: u64, bytes: usize) -> Result<(), KernelError> {
+pub(super) fn inside(held: &Held, offset: u64, bytes: usize) -> Result<(), KernelError> {
     if offset + bytes as u64 <= held.bytes {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! Between memories: room at a place, bytes from one place to another, and kernels whose operands live elsewhere.
 
 use super::accelerator::Accelerators;
+use super::lend::Lender;
 use crate::array::value::Buffer;
 use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,7 +106,7 @@ impl Trouble {
     }
 
     /// What a device said when bytes were to be moved.
-    fn moving(place: Place, why: KernelError) -> Trouble {
+    pub fn moving(place: Place, why: KernelError) -> Trouble {
         match (place, why) {
             (Place::Device(id), KernelError::Lost(why)) => Trouble::Lost(id, why),
             (place, KernelError::Operand(why)) => Trouble::Unwritten(place, why),
@@ -248,9 +249,10 @@ impl Carrier {
         }
     }
 
-    /// Learns the way to a device and back: a few sizes up to `most` bytes, each a few times. A device with no room for
+    /// Learns the way to a device and back, and whether it lends its memory: a few sizes up to `most` bytes, each a few times. A device with no room for
     /// one, or that does not answer, is left with what is known.
     pub fn probe_link(&self, place: Place, most: usize) {
+        self.probe_lending(place);
         for bytes in PROBED.into_iter().filter(|bytes| *bytes <= most) {
             let Ok(there) = self.room(place, bytes) else { return };
             let Ok(here) = self.room(Place::Host, bytes) else { return };
@@ -273,7 +275,7 @@ impl Carrier {
         }
     }
 
-    /// Runs a kernel wherever it is, with what lives elsewhere brought to it and its results brought to where they
+    /// Runs a kernel wherever it is, with what lives elsewhere brought or lent to it and its results brought to where they
     /// are wanted. If `timed`, says how long the kernel itself took.
     ///
     /// # Safety
@@ -287,11 +289,39 @@ impl Carrier {
         timed: bool,
     ) -> Result<(Ran, Option<Seconds>), Trouble> {
         let place = self.engine.place_of(index).unwrap_or(Place::Host);
-        let in_place = io.in_place();
+        // SAFETY: passed on.
+        let perform = |io: Io<'_>| self.perform(place, timed, &mut || unsafe { kernel.run(w, params, io) });
+        if let Some(lender) = self.lender(w, place, io) {
+            // SAFETY: passed on.
+            let done = unsafe { self.with_operands(w, place, Some(&lender), io, timed, &perform) }?;
+            if let Some(done) = done {
+                return Ok(done);
+            }
+        }
+        // SAFETY: passed on.
+        let done = unsafe { self.with_operands(w, place, None, io, timed, &perform) }?;
+        done.ok_or_else(|| Trouble::Unable("it was not run".into()))
+    }
+
+    /// Calls `perform` with all operands where a kernel at `place` finds them; afterwards carries results to where they are
+    /// wanted. None, with nothing run, if what was to be lent is not.
+    ///
+    /// # Safety
+    /// As for [`Carrier::run`].
+    unsafe fn with_operands(
+        &self,
+        w: &Workload,
+        place: Place,
+        lender: Option<&Lender>,
+        io: Io<'_>,
+        timed: bool,
+        perform: &dyn Fn(Io<'_>) -> Result<(Ran, Option<Seconds>), Trouble>,
+    ) -> Result<Option<(Ran, Option<Seconds>)>, Trouble> {
+        let there = |o: &Operand| o.place == place || o.elements() == 0 || lender.is_some_and(|l| l.has(o));
         let mut held: SmallVec<[Piece; 4]> = SmallVec::new();
         let mut inputs: SmallVec<[Address; 8]> = SmallVec::new();
         for (i, (o, &at)) in w.inputs().iter().zip(io.inputs).enumerate() {
-            if o.place == place || o.elements() == 0 {
+            if there(o) {
                 inputs.push(at);
                 continue;
             }
@@ -313,7 +343,7 @@ impl Carrier {
         // Results that are wanted elsewhere: where they are, where to, how many bytes.
         let mut wanted: SmallVec<[(Address, Place, Address, usize); 2]> = SmallVec::new();
         for (o, at) in w.outputs().iter().zip(io.outputs()) {
-            if o.place == place || o.elements() == 0 {
+            if there(o) {
                 outputs.push(at);
                 continue;
             }
@@ -322,15 +352,22 @@ impl Carrier {
             wanted.push((piece.start(), o.place, at, o.bytes()));
             held.push(piece);
         }
-        let io = Io { inputs: &inputs, output: outputs[0], more: &outputs[1..], scalars: io.scalars };
-        // SAFETY: every operand is at the kernel's place now; the rest is the caller's promise.
-        let work = || unsafe { kernel.run(w, params, io) };
-        let done = self.perform(place, timed, &mut { work })?;
+        let done = match lender {
+            Some(lender) => {
+                let Some(done) = self.lend(w, lender, (inputs, outputs), io.scalars, timed, perform)? else {
+                    return Ok(None);
+                };
+                done
+            }
+            None => {
+                perform(Io { inputs: &inputs, output: outputs[0], more: &outputs[1..], scalars: io.scalars })?
+            }
+        };
         for (from, to, at, bytes) in wanted {
             // SAFETY: results wanted elsewhere lie one element after the other, in both places.
-            unsafe { self.carry_home((place, from), (to, at), bytes, timed, in_place) }?;
+            unsafe { self.carry_home((place, from), (to, at), bytes, timed, io.in_place()) }?;
         }
-        Ok(done)
+        Ok(Some(done))
     }
 
     /// Carries a result to where it is wanted. If operands may lie there, these stay whole until all of it has come: whoever

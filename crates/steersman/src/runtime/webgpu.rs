@@ -2,6 +2,7 @@
 //! waits for them.
 
 use super::accelerator::Door;
+use super::lend::lending;
 use super::{Inner, Runtime};
 use crate::remember;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +14,7 @@ use steersman_core::cost::Machine;
 use steersman_core::knobs::Knobs;
 use steersman_core::log::{DecisionLog, Entry};
 use steersman_core::place::Wire;
-use steersman_core::{Bytes, Device, Place, glob};
+use steersman_core::{Bytes, Device, Memory, Place, glob};
 use steersman_wgpu::{DeviceOptions, Found, Gpu, Probed, adapters};
 
 /// Time to find out how fast a device is, if nothing is remembered of it.
@@ -131,6 +132,8 @@ impl Search {
         for (lane, times) in [(&mut wire.out, &probed.link.upload), (&mut wire.home, &probed.link.download)] {
             times.iter().for_each(|(bytes, took)| lane.add(Bytes(*bytes as u64), *took));
         }
+        let memory: Arc<dyn Memory> = gpu.clone();
+        wire.lent = lending(&memory);
         let seen = !wire.out.is_supposed() || !wire.home.is_supposed();
         (Machine { setup: each.map(|t| t.as_secs_f64()), ..probed.machine }, seen.then_some(wire))
     }
