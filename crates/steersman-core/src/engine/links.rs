@@ -83,7 +83,9 @@ impl Engine {
         w.intensity() < TOO_LONG_TO_LEND && self.lent(device).is_some()
     }
 
-    fn lent(&self, device: DeviceId) -> Option<(Link, u32)> {
+    /// What it takes to have the host work on what a device has where it lies, and how often that was seen; none if it lends
+    /// nothing.
+    pub fn lent(&self, device: DeviceId) -> Option<(Link, u32)> {
         let wires = read(&self.wires);
         let lane = wires.get(device.0 as usize)?.lent.as_ref()?;
         Some((Link::new(lane.link().latency, f64::INFINITY), lane.samples()))

@@ -50,19 +50,19 @@ pub(super) fn carry(
     Ok(())
 }
 
-/// Where a buffer that was made elsewhere starts at the stage's place: what was carried, or is now.
+/// Where a buffer that was made elsewhere starts at the place where its stage has it: what was carried, or is now.
 #[cold]
 pub(super) fn start(
     rt: &Runtime,
     buffer: &Arc<Buffer>,
-    stage: &Stage,
+    (stage, place): (&Stage, Place),
     scratch: &Scratch,
     held: &mut Held,
 ) -> Result<usize, Error> {
-    let copy = match buffer.copy_at(stage.place) {
+    let copy = match buffer.copy_at(place) {
         Some(copy) => copy,
         None => {
-            let brought = buffer.bring(&rt.inner.carrier, stage.place, false);
+            let brought = buffer.bring(&rt.inner.carrier, place, false);
             brought.map_err(|trouble| failed(rt, scratch, stage.workload.to_string(), trouble))?.0
         }
     };
@@ -71,28 +71,35 @@ pub(super) fn start(
     Ok(at)
 }
 
-/// Waits until all is done where a stage is about to run, so that it can be timed.
+/// Waits until all is done where a stage is about to run and where its operands are, so that it can be timed.
 pub(super) fn clear(rt: &Runtime, stage: &Stage) -> Result<(), Error> {
-    match rt.inner.carrier.accelerators.memory(stage.place) {
-        Some(memory) => settle(&**memory).map_err(|why| gone(rt, stage, why)),
-        None => Ok(()),
+    let mut done = Place::Host;
+    let all = stage.workload.inputs().iter().chain(stage.workload.outputs());
+    for place in all.map(|o| o.place).chain([stage.place]) {
+        if place != done
+            && let Some(memory) = rt.inner.carrier.accelerators.memory(place)
+        {
+            settle(&**memory).map_err(|why| gone(rt, (stage, place), why))?;
+            done = place;
+        }
     }
+    Ok(())
 }
 
 /// Waits until a stage is done, so that it is timed.
 pub(super) fn wait(rt: &Runtime, stage: &Stage) -> Result<(), Error> {
     match rt.inner.carrier.accelerators.memory(stage.place) {
-        Some(memory) => memory.wait().map_err(|why| gone(rt, stage, why)),
+        Some(memory) => memory.wait().map_err(|why| gone(rt, (stage, stage.place), why)),
         None => Ok(()),
     }
 }
 
-/// The error for a stage whose device says this when it is waited for.
-fn gone(rt: &Runtime, stage: &Stage, why: KernelError) -> Error {
-    match trouble(stage.place, why) {
+/// The error for a stage one of whose devices says this when it is waited for.
+fn gone(rt: &Runtime, (stage, place): (&Stage, Place), why: KernelError) -> Error {
+    match trouble(place, why) {
         Trouble::Lost(id, why) => {
             rt.inner.lose(id, &why);
-            lost(rt, stage.workload.to_string(), stage.place, why)
+            lost(rt, stage.workload.to_string(), place, why)
         }
         trouble => Error::AllFailed { workload: stage.workload.to_string(), last: trouble.why().into() },
     }

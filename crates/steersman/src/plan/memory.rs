@@ -80,6 +80,8 @@ pub(super) fn assign(stages: &mut [Stage], slots: &[usize], placed: &Placed) -> 
                     && !kept[from as usize]
                     && !replaced.contains(&from)
                     && placed.slot(from) == placed.slot(out)
+                    // What is lent is lent to be read or to be written.
+                    && placed.slot(out) == stage.place
                     && !copied(from)
             };
             match in_place(stage, n, slots, dies) {

@@ -136,7 +136,12 @@ impl Problem<'_> {
         }
         places.sort_unstable();
         places.dedup();
-        let link = |from, to| self.rt.engine().link(from, to).map_or(UNKNOWN, |(link, _)| link);
+        let engine = self.rt.engine();
+        // What a lender has the host reads where it is.
+        let link = |from: Place, to| {
+            let lent = from.device().filter(|_| to == Place::Host).and_then(|id| engine.lent(id));
+            lent.map_or_else(|| engine.link(from, to).map_or(UNKNOWN, |(link, _)| link), |(link, _)| link)
+        };
         let wrong = |why: PlaceError| Error::AllFailed { workload: "a plan".into(), last: why.to_string() };
         let mut graph = Graph::new(Links::new(&places, link).map_err(wrong)?);
         let mut leaf_nodes = Vec::new();
@@ -144,6 +149,7 @@ impl Problem<'_> {
             let bytes = Bytes(self.leaves.bytes(n) as u64);
             leaf_nodes.push(graph.leaf(self.leaves.held(n), bytes).map_err(wrong)?);
         }
+        let read: Vec<u32> = self.read_by_host().filter_map(|k| k.from.base.slot()).collect();
         let units = self.units();
         let mut node_of: Vec<Option<NodeId>> = vec![None; self.slots.len()];
         let mut unit_nodes = Vec::with_capacity(units.len());
@@ -156,16 +162,21 @@ impl Problem<'_> {
                     Base::Scalar(_) | Base::Empty => {}
                 }
             }
-            let cost = |place: &Place| {
-                let all = unit.iter().map(|&s| choices.0[s].get(place).map(|c| c.cautious));
-                all.sum::<Option<f64>>().map(|seconds| (*place, Seconds(seconds)))
-            };
-            let costs: Vec<(Place, Seconds)> = self.places.iter().filter_map(cost).collect();
             let mut written: Vec<u32> =
                 unit.iter().flat_map(|&s| &self.stages[s].outputs).map(|o| o.0).collect();
             written.sort_unstable();
             written.dedup();
             let bytes: usize = written.iter().map(|&s| self.slots[s as usize]).sum();
+            let read: usize =
+                written.iter().filter(|s| read.contains(s)).map(|&s| self.slots[s as usize]).sum();
+            let cost = |place: &Place| {
+                let all = unit.iter().map(|&s| choices.0[s].get(place).map(|c| c.cautious));
+                // What programs read they get a copy of, also from a lender.
+                let lender = read > 0 && place.device().is_some_and(|id| engine.lent(id).is_some());
+                let home = if lender { self.time((*place, Place::Host), read) } else { 0.0 };
+                all.sum::<Option<f64>>().map(|seconds| (*place, Seconds(seconds + home)))
+            };
+            let costs: Vec<(Place, Seconds)> = self.places.iter().filter_map(cost).collect();
             let node = graph.node(&costs, &inputs, Bytes(bytes as u64)).map_err(wrong)?;
             written.iter().for_each(|&s| node_of[s as usize] = Some(node));
             unit_nodes.push(node);
@@ -219,18 +230,34 @@ impl Problem<'_> {
         for (stage, &place) in self.stages.iter().zip(at) {
             stage.outputs.iter().for_each(|o| placed.slots[o.0 as usize] = place);
         }
+        let results_lent: Vec<Option<Place>> =
+            (0..at.len()).map(|s| self.result_lent(s, choices, at)).collect();
+        for (stage, lender) in self.stages.iter().zip(&results_lent) {
+            lender.iter().for_each(|&place| placed.slots[stage.outputs[0].0 as usize] = place);
+        }
         let mut carried = HashSet::new();
         for (s, &place) in at.iter().enumerate() {
             let bases: SmallVec<[Base; 4]> = self.stages[s].inputs.iter().map(|i| i.base).collect();
-            let carries: Vec<Carry> =
-                bases.into_iter().filter_map(|base| self.carry(base, place, &placed, &mut carried)).collect();
+            let mut carries = Vec::new();
+            let mut lent: SmallVec<[(usize, Place); 4]> = SmallVec::new();
+            for (i, base) in bases.into_iter().enumerate() {
+                match self.lender(base, (s, place), choices, &placed, &carried) {
+                    Some(lender) => lent.push((i, lender)),
+                    None => carries.extend(self.carry(base, place, &placed, &mut carried)),
+                }
+            }
             let stage = &mut self.stages[s];
             stage.carries = carries;
             stage.place = place;
             if let Some(choice) = choices.0[s].get(&place) {
-                stage.workload = choice.workload.clone();
+                let workload = choice.workload.clone();
+                let workload = results_lent[s].iter().fold(workload, |w, &lender| w.with_output_at(lender));
+                stage.workload = lent.iter().fold(workload, |w, &(i, lender)| w.with_input_at(i, lender));
                 stage.kernel = self.rt.engine().name(choice.kernel);
                 stage.predicted = choice.mean;
+                let lender = lent.first().map(|l| l.1).or(results_lent[s]).and_then(Place::device);
+                let (once, _) = lender.and_then(|id| self.rt.engine().lent(id)).unzip();
+                stage.predicted += once.map_or(0.0, |link| link.latency.0);
             }
         }
         let wanted: Vec<Base> = self.read_by_host().map(|k| k.from.base).collect();
@@ -247,6 +274,56 @@ impl Problem<'_> {
         placed
     }
 
+    /// Whose memory the host works on in place of a copy of this operand.
+    fn lender(
+        &self,
+        base: Base,
+        (s, place): (usize, Place),
+        choices: &Choices,
+        placed: &Placed,
+        carried: &HashSet<(Base, Place)>,
+    ) -> Option<Place> {
+        if place != Place::Host || carried.contains(&(base, place)) {
+            return None;
+        }
+        let from = match base {
+            Base::Leaf(n) => {
+                *self.leaves.held(n).first().filter(|_| !self.leaves.held(n).contains(&place))?
+            }
+            Base::Slot(slot) => placed.slot(slot),
+            Base::Scalar(_) | Base::Empty => return None,
+        };
+        self.lends(s, from, choices).then_some(from)
+    }
+
+    /// Whose memory the host writes the result of a stage to: that of the only device which reads it.
+    fn result_lent(&self, s: usize, choices: &Choices, at: &[Place]) -> Option<Place> {
+        let [(slot, 0)] = self.stages[s].outputs[..] else { return None };
+        let whole = self.stages[s].workload.output().bytes() == self.slots[slot as usize];
+        let kept = self.stages.iter().flat_map(|s| &s.keeps).chain(self.finals);
+        if at[s] != Place::Host || !whole || kept.into_iter().any(|k| k.from.base == Base::Slot(slot)) {
+            return None;
+        }
+        let reads = |stage: &Stage| stage.inputs.iter().any(|i| i.base == Base::Slot(slot));
+        let mut readers =
+            self.stages.iter().zip(at).filter(|(stage, _)| reads(stage)).map(|(_, place)| *place);
+        let place = readers.next()?;
+        (readers.all(|p| p == place) && self.lends(s, place, choices)).then_some(place)
+    }
+
+    /// Whether a place lends what it has of a stage that runs on the host.
+    fn lends(&self, s: usize, place: Place, choices: &Choices) -> bool {
+        let choice = choices.0[s].get(&Place::Host);
+        let lends = |id| choice.is_some_and(|c| self.rt.engine().lends(&c.workload, id));
+        place.device().is_some_and(lends)
+    }
+
+    /// Seconds that a copy of so many bytes takes.
+    fn time(&self, (from, to): (Place, Place), bytes: usize) -> f64 {
+        let link = self.rt.engine().link(from, to).map_or(UNKNOWN, |(link, _)| link);
+        link.time(Bytes(bytes as u64)).0
+    }
+
     /// What brings a value to a place, unless it is there or was brought there before.
     fn carry(
         &mut self,
@@ -255,10 +332,7 @@ impl Problem<'_> {
         placed: &Placed,
         carried: &mut HashSet<(Base, Place)>,
     ) -> Option<Carry> {
-        let time = |from, bytes: usize| {
-            let link = self.rt.engine().link(from, to).map_or(UNKNOWN, |(link, _)| link);
-            link.time(Bytes(bytes as u64)).0
-        };
+        let time = |from, bytes: usize| self.time((from, to), bytes);
         let (from, bytes) = match base {
             Base::Leaf(n) => {
                 let (held, bytes) = (self.leaves.held(n), self.leaves.bytes(n));

@@ -140,14 +140,14 @@ pub(super) fn buffer<'a>(
     }
 }
 
-/// Copies at the stage's place that it reads, held while it does.
+/// Copies that a stage reads, held while it does.
 pub(super) type Held = SmallVec<[Arc<Piece>; 2]>;
 
-/// Where a source's first element is for a stage that runs there.
+/// Where a source's first element is at the place where its stage has it.
 fn address(
     rt: &Runtime,
     source: &Source,
-    stage: &Stage,
+    (stage, place): (&Stage, Place),
     (scratch, slots): (&Scratch, &Slots),
     held: &mut Held,
 ) -> Result<Address, Error> {
@@ -155,8 +155,8 @@ fn address(
         Base::Scalar(s) => scratch.scalars[s as usize..].as_ptr() as usize,
         Base::Empty => Buffer::empty().start(),
         base => match buffer(base, scratch, slots) {
-            Some((buffer, offset)) if buffer.place() == stage.place => buffer.start() + offset,
-            Some((buffer, offset)) => away::start(rt, buffer, stage, scratch, held)? + offset,
+            Some((buffer, offset)) if buffer.place() == place => buffer.start() + offset,
+            Some((buffer, offset)) => away::start(rt, buffer, (stage, place), scratch, held)? + offset,
             None => unreachable!("a plan reads only what is there"),
         },
     };
@@ -172,16 +172,16 @@ fn execute(
 ) -> Result<(), Error> {
     let mut held = Held::new();
     let mut inputs: SmallVec<[Address; 8]> = SmallVec::new();
-    for source in &stage.inputs {
-        inputs.push(address(rt, source, stage, (scratch, slots), &mut held)?);
+    for (source, operand) in stage.inputs.iter().zip(stage.workload.inputs()) {
+        inputs.push(address(rt, source, (stage, operand.place), (scratch, slots), &mut held)?);
     }
     for &(to, from) in &stage.reuse {
         slots[to as usize] = slots[from as usize].take();
     }
     let mut outputs: SmallVec<[Address; 4]> = SmallVec::new();
-    for &(slot, offset) in &stage.outputs {
+    for (&(slot, offset), operand) in stage.outputs.iter().zip(stage.workload.outputs()) {
         let target = Source { base: Base::Slot(slot), offset: offset as isize };
-        outputs.push(address(rt, &target, stage, (scratch, slots), &mut held)?);
+        outputs.push(address(rt, &target, (stage, operand.place), (scratch, slots), &mut held)?);
     }
     debug_assert!(!outputs.is_empty(), "a stage of {} writes nothing", plan.stages.len());
     let scalars: SmallVec<[u64; 8]> = stage.scalars.iter().map(|&s| scratch.scalars[s as usize]).collect();

@@ -18,6 +18,15 @@ pub(super) enum Base {
     Empty,
 }
 
+impl Base {
+    pub fn slot(self) -> Option<u32> {
+        match self {
+            Base::Slot(slot) => Some(slot),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
     pub base: Base,

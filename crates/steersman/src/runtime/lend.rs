@@ -49,7 +49,6 @@ impl Carrier {
         timed: bool,
         perform: &dyn Fn(Io<'_>) -> Result<(Ran, Option<Seconds>), Trouble>,
     ) -> Result<Option<(Ran, Option<Seconds>)>, Trouble> {
-        let moving = |why| Trouble::moving(Place::Device(lender.id), why);
         let all = w.inputs().iter().zip(&inputs).map(|(o, at)| (o, *at, false));
         let all = all.chain(w.outputs().iter().zip(&outputs).map(|(o, at)| (o, *at, true)));
         let lent: SmallVec<[Lent; 6]> = all
@@ -59,6 +58,16 @@ impl Carrier {
                 Lent { at: Address(at.0 - first as u64), bytes, written }
             })
             .collect();
+        let moving = |why| {
+            let unwritten = || lent.iter().filter(|l| !l.written).find_map(|l| lender.memory.unwritten(l.at));
+            match Trouble::moving(Place::Device(lender.id), why) {
+                Trouble::Away(place, why) => match unwritten() {
+                    Some(why) => Trouble::Unwritten(place, why),
+                    None => Trouble::Away(place, why),
+                },
+                other => other,
+            }
+        };
         if timed {
             settle(&*lender.memory).map_err(moving)?;
         }

@@ -7,6 +7,7 @@ mod apply;
 mod basics;
 #[path = "../arrays/graphs.rs"]
 mod graphs;
+mod lent;
 mod lost;
 mod moves;
 mod overlap;

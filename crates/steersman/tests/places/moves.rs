@@ -8,7 +8,7 @@ use steersman::core::{
 };
 use steersman::{Array, Axis, Calibrate, Knobs, Runtime, View};
 
-fn runtime_with(knobs: &[(&str, &str)]) -> Runtime {
+pub fn runtime_with(knobs: &[(&str, &str)]) -> Runtime {
     let mut k = Knobs::default();
     k.set("webgpu.enabled", "false").unwrap();
     for (name, value) in [("wisdom.enabled", "false"), ("calibrate.background", "false")].iter().chain(knobs)

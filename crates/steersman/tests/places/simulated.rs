@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use steersman::Runtime;
 use steersman::core::cost::{Machine, Terms};
-use steersman::core::memory::{Block, MemoryError};
+use steersman::core::memory::{Block, Lent, MemoryError};
 use steersman::core::place::Wire;
 use steersman::core::{
     Address, Bytes, Device, DeviceId, Identity, Io, Kernel, KernelError, Memory, NumericClass, Op, ParamList,
@@ -45,6 +45,9 @@ pub struct Sim {
     refused: Mutex<Refused>,
     /// Whether transfers go on beside work, and what happens in the middle of each.
     overlaps: AtomicBool,
+    /// Whether the host may work on its memory, and how often it did.
+    lends: AtomicBool,
+    lent: AtomicUsize,
     on_transfer: Mutex<Option<OnTransfer>>,
 }
 
@@ -144,6 +147,16 @@ impl Sim {
     pub fn overlap(&self, on: impl Fn(Transfer) -> Result<(), KernelError> + Send + Sync + 'static) {
         self.overlaps.store(true, SeqCst);
         *self.on_transfer.lock().unwrap() = Some(Arc::new(on));
+    }
+
+    /// From now on the host may work on its memory.
+    pub fn lend_to_host(&self) {
+        self.lends.store(true, SeqCst);
+    }
+
+    /// How often the host worked on its memory.
+    pub fn lent(&self) -> usize {
+        self.lent.load(SeqCst)
     }
 
     fn in_the_middle(&self, of: Transfer) -> Result<(), KernelError> {
@@ -269,6 +282,28 @@ impl Memory for Sim {
 
     fn unwritten(&self, at: Address) -> Option<String> {
         self.refused.lock().unwrap().known(self.block_of(at.0)).map(|why| why.to_string())
+    }
+
+    fn lend(&self, what: &[Lent], work: &mut dyn FnMut(&[Address])) -> Result<bool, KernelError> {
+        self.here()?;
+        what.iter().for_each(|l| self.check(l.at, l.bytes));
+        let block = |l: &Lent| self.block_of(l.at.0);
+        let twice = |a: &Lent| what.iter().filter(|b| block(a) == block(b)).count() > 1;
+        if !self.lends.load(SeqCst) || what.iter().any(|l| l.written && twice(l)) {
+            return Ok(false);
+        }
+        {
+            let mut refused = self.refused.lock().unwrap();
+            refused.find_out();
+            if let Some(why) = what.iter().filter(|l| !l.written).find_map(|l| refused.known(block(l))) {
+                return Err(why);
+            }
+            what.iter().filter(|l| l.written).for_each(|l| drop(refused.blocks.remove(&block(l))));
+        }
+        let found: Vec<Address> = what.iter().map(|l| Address(l.at.0 - SHIFT)).collect();
+        work(&found);
+        self.lent.fetch_add(1, SeqCst);
+        Ok(true)
     }
 
     fn overlaps(&self) -> bool {
