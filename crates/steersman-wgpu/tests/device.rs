@@ -4,7 +4,7 @@ mod hosted;
 
 use hosted::{found, gpu, open};
 use std::sync::Arc;
-use steersman_core::memory::{Block, MemoryError};
+use steersman_core::memory::{Block, Lent, MemoryError};
 use steersman_core::{Address, DeviceId, Io, Kernel, Memory, Params, Ran, Workload};
 use steersman_wgpu::{DeviceOptions, Gpu};
 
@@ -164,6 +164,99 @@ fn large_block(gpu: &Arc<Gpu>) {
     let mut back = vec![0u8; bytes.len()];
     gpu.download(block.address(), &mut back).expect("a download");
     assert!(back == bytes);
+}
+
+#[test]
+fn the_host_works_on_lent_blocks_where_they_lie() {
+    let Some(gpu) = gpu() else { return };
+    let add = kernel(&gpu, "map");
+    let n = 100_000;
+    let (x, y, z) = (filled(&gpu, &vec![1.5; n]), filled(&gpu, &vec![0.0; n]), filled(&gpu, &vec![7.0; n]));
+    let lent = |block: &Block, from: usize, floats: usize, written: bool| {
+        let at = Address(block.address().0 + from as u64 * 4);
+        Lent { at, bytes: floats * 4, written }
+    };
+    // y is still being computed.
+    apply(&*add, "add", n, &[&x, &x], &y);
+    let before = gpu.counts();
+    let what = [lent(&y, 0, n, false), lent(&y, 3, 5, false), lent(&z, 1001, 50, true)];
+    let mut seen = Vec::new();
+    let given = gpu.lend(&what, &mut |found| {
+        // SAFETY: so many floats were lent, the last of them to be written.
+        let (all, part) = unsafe {
+            let all = std::slice::from_raw_parts(found[0].as_ptr::<f32>(), n);
+            (all, std::slice::from_raw_parts(found[1].as_ptr::<f32>(), 5))
+        };
+        seen = vec![all[0], all[n - 1], part[4]];
+        assert_eq!(found[1].0 - found[0].0, 12);
+        // SAFETY: as above.
+        (0..50).for_each(|i| unsafe { found[2].as_mut_ptr::<f32>().add(i).write(i as f32) });
+    });
+    if !gpu.can().shared_buffers {
+        assert_eq!((given, seen.len()), (Ok(false), 0));
+        return;
+    }
+    assert_eq!(given, Ok(true));
+    assert_eq!(seen, [3.0; 3]);
+    let after = gpu.counts();
+    assert_eq!(
+        (after.uploaded, after.downloaded),
+        (before.uploaded, before.downloaded),
+        "nothing was copied"
+    );
+    // The device sees what was written, and what lies beside it is as it was.
+    apply(&*add, "add", n, &[&z, &z], &y);
+    let sums = floats(&gpu, y.address(), n);
+    let want = |i: usize| if (1001..1051).contains(&i) { 2.0 * (i - 1001) as f32 } else { 14.0 };
+    assert!((0..n).all(|i| sums[i] == want(i)));
+}
+
+#[test]
+fn what_cannot_be_lent_is_not() {
+    let one = |block: &Block, written| Lent { at: block.address(), bytes: 8, written };
+    if let Some(gpu) = open(DeviceOptions { staged: true, ..DeviceOptions::default() }) {
+        let x = filled(&gpu, &[1.0, 2.0]);
+        assert_eq!(gpu.lend(&[one(&x, false)], &mut |_| panic!("it lends nothing")), Ok(false));
+    }
+    let Some(gpu) = gpu() else { return };
+    let (x, y) = (filled(&gpu, &[1.0, 2.0]), filled(&gpu, &[3.0, 4.0]));
+    let both = [one(&x, false), one(&y, true), one(&y, false)];
+    assert_eq!(gpu.lend(&both, &mut |_| panic!("y would be read and written")), Ok(false));
+    let beyond = Lent { bytes: 1 << 20, ..one(&x, false) };
+    assert!(gpu.lend(&[beyond], &mut |_| panic!("x is not so long")).is_err());
+    // Whoever panics has given all back.
+    if gpu.can().shared_buffers {
+        let fails = || gpu.lend(&[one(&x, false), one(&y, true)], &mut |_| panic!("on purpose"));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(fails)).is_err());
+        assert_eq!(gpu.lend(&[one(&x, false), one(&y, true)], &mut |_| {}), Ok(true));
+    }
+    assert_eq!([floats(&gpu, x.address(), 2), floats(&gpu, y.address(), 2)], [[1.0, 2.0], [3.0, 4.0]]);
+}
+
+#[test]
+fn a_device_is_lent_from_while_other_threads_use_it() {
+    let Some(gpu) = gpu() else { return };
+    let add = kernel(&gpu, "map");
+    std::thread::scope(|s| {
+        for t in 0..4 {
+            let (gpu, add) = (&gpu, &add);
+            s.spawn(move || {
+                let (x, y) = (filled(gpu, &[t as f32; 64]), filled(gpu, &[0.0; 64]));
+                let mut lent = 0.0;
+                for _ in 0..50 {
+                    apply(&**add, "add", 64, &[&y, &x], &y);
+                    let what = [Lent { at: y.address(), bytes: 256, written: false }];
+                    // SAFETY: 64 floats are lent.
+                    let read = &mut |found: &[Address]| lent = unsafe { *found[0].as_ptr::<f32>() };
+                    // One that others have busy says so.
+                    if !gpu.lend(&what, read).expect("nothing is wrong") {
+                        lent = floats(gpu, y.address(), 1)[0];
+                    }
+                }
+                assert_eq!((lent, floats(gpu, y.address(), 64)), (50.0 * t as f32, vec![lent; 64]));
+            });
+        }
+    });
 }
 
 #[test]

@@ -58,6 +58,11 @@ fn what_was_never_written_is_not_lent_but_made_again() {
     sim.refuse("matmul");
     close(&chain(&rt).to_vec::<f32>().unwrap(), &wanted());
     assert_eq!(sim.lent(), 0);
+    let notes: Vec<String> = rt.log().entries().into_iter().filter_map(|e| e.note).collect();
+    assert!(
+        !notes.iter().any(|n| n.contains("could not be used")),
+        "the device is as good as ever: {notes:?}"
+    );
 }
 
 #[test]
