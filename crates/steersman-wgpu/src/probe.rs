@@ -31,10 +31,14 @@ pub struct Probed {
 
 /// Bytes of the transfers that are timed.
 const SIZES: [usize; 6] = [256, 4 << 10, 64 << 10, 512 << 10, 2 << 20, 8 << 20];
-/// Floats of the arrays that bandwidth is measured with.
-const STREAM: usize = 2 << 20;
-/// Floats and steps that arithmetic is measured with.
-const ARITHMETIC: (usize, usize) = (1 << 16, 128);
+/// Floats of the arrays that bandwidth is measured with, to begin with and at most.
+const STREAM: [usize; 2] = [2 << 20, 128 << 20];
+/// The same of arithmetic, and its steps.
+const ARITHMETIC: [usize; 2] = [1 << 16, 16 << 20];
+const STEPS: usize = 128;
+/// Work is made larger until it takes so many launches. (With 17 Mflop an H200, which launches in 70 µs, was thought to
+/// do 1200 Tflop/s.)
+const LAUNCHES: f64 = 4.0;
 
 impl Gpu {
     /// Measures for about `budget` once the clock is up; launch first, then links, bandwidth, peak.
@@ -53,9 +57,13 @@ impl Gpu {
             let down = best(end, 8, || self.download(block.address(), &mut host))?;
             probed.link.download.extend(down.map(|s| (bytes, s)));
         }
-        let stream = Laid::new(self, parsed(&format!("copy f32 {STREAM}"))?, &[])?;
-        if let Some(s) = best(end, 8, || stream.run(&kernels, "copy-vec4"))? {
-            let bytes = stream.workload.bytes() / net(s, probed.machine.handoff);
+        let launch = probed.machine.handoff;
+        let stream = |n: usize| {
+            let stream = Laid::new(self, parsed(&format!("copy f32 {n}"))?, &[])?;
+            let took = best(end, 8, || stream.run(&kernels, "copy-vec4"))?;
+            Ok(took.map(|s| (s, stream.workload.bytes())))
+        };
+        if let Some(bytes) = rate(STREAM, launch, stream)? {
             probed.machine.levels = vec![Level {
                 name: "main".into(),
                 capacity: None,
@@ -67,15 +75,17 @@ impl Gpu {
             }];
         }
         let failed = |e: ExprError| KernelError::Failed(e.to_string());
-        let (n, steps) = ARITHMETIC;
-        let operand = Operand::new(DType::F32, &[n]).map_err(|e| KernelError::Failed(e.to_string()))?;
-        let group = Workload::fused(&chain(steps).map_err(failed)?, &[n], [operand])
-            .map_err(|e| KernelError::Failed(e.to_string()))?;
-        let flops = group.flops();
+        let expr = chain(STEPS).map_err(failed)?;
         let scalars = [0.999f32, 0.001].map(|s| u64::from(s.to_bits()));
-        let arithmetic = Laid::new(self, group, &scalars)?;
-        if let Some(s) = best(end, 8, || arithmetic.run(&kernels, "fused-vec4"))? {
-            let rate = flops / net(s, probed.machine.handoff);
+        let arithmetic = |n: usize| {
+            let operand = Operand::new(DType::F32, &[n]).map_err(|e| KernelError::Failed(e.to_string()))?;
+            let group = Workload::fused(&expr, &[n], [operand]);
+            let group = group.map_err(|e| KernelError::Failed(e.to_string()))?;
+            let arithmetic = Laid::new(self, group, &scalars)?;
+            let took = best(end, 8, || arithmetic.run(&kernels, "fused-vec4"))?;
+            Ok(took.map(|s| (s, arithmetic.workload.flops())))
+        };
+        if let Some(rate) = rate(ARITHMETIC, launch, arithmetic)? {
             probed.machine.peak_f32.insert(PEAK.into(), rate);
         }
         Ok(probed)
@@ -91,9 +101,31 @@ fn point(kernel: &dyn Kernel, w: &Workload) -> Params {
     }
 }
 
-/// What is left of a time without the launch: at least a tenth, lest noise make it nothing.
-fn net(s: Seconds, launch: Option<f64>) -> f64 {
-    (s.0 - launch.unwrap_or(0.0)).max(s.0 / 10.0)
+/// Bytes or operations a second, from the time of work on so many floats, which grows until a launch is a small part of it.
+fn rate(
+    [first, most]: [usize; 2],
+    launch: Option<f64>,
+    time: impl Fn(usize) -> Result<Option<(Seconds, f64)>, KernelError>,
+) -> Result<Option<f64>, KernelError> {
+    let launch = launch.unwrap_or(0.0);
+    let mut found = None;
+    let mut n = first;
+    while n <= most {
+        let (took, work) = match time(n) {
+            Ok(Some(timed)) => timed,
+            Ok(None) => break,
+            // No room for more.
+            Err(_) if found.is_some() => break,
+            Err(why) => return Err(why),
+        };
+        // At least a tenth is work, lest noise leave nothing of it.
+        found = Some(work / (took.0 - launch).max(took.0 / 10.0));
+        if took.0 >= LAUNCHES * launch {
+            break;
+        }
+        n *= 8;
+    }
+    Ok(found)
 }
 
 /// The quickest of up to `runs` after one to warm up; `None` if the time was up before.
