@@ -95,6 +95,8 @@ pub struct Way {
     pub samples: u32,
     /// Whether they stay where they are and are lent.
     pub lent: bool,
+    /// What is saved if a result goes this way right after the work.
+    pub joined: Seconds,
 }
 
 /// Everything that has to be carried if `w` runs at `place`. `way` says how, or why not.
@@ -114,8 +116,12 @@ pub fn moves(
         if matches!(operand, Moved::Output(_)) && !o.is_contiguous() {
             return Err(Refusal::new("its result is wanted elsewhere, in memory with gaps"));
         }
-        let Way { link, samples, lent } = way(from, to)?;
-        all.push(Move { operand, bytes, from, to, seconds: link.time(bytes), samples, lent });
+        let Way { link, samples, lent, joined } = way(from, to)?;
+        let mut seconds = link.time(bytes);
+        if operand == Moved::Output(0) {
+            seconds.0 = (seconds.0 - joined.0).max(bytes.0 as f64 / link.bandwidth);
+        }
+        all.push(Move { operand, bytes, from, to, seconds, samples, lent });
     }
     // They are lent together, which takes about as long as lending one.
     let together = all.iter().filter(|m| m.lent).count() as f64;

@@ -18,6 +18,8 @@ pub struct Link {
     pub upload: Vec<(usize, Seconds)>,
     /// Device to host.
     pub download: Vec<(usize, Seconds)>,
+    /// What a small download takes less right after work than if that is waited for first.
+    pub joined: Option<Seconds>,
 }
 
 /// What was measured; what there was no time for is absent.
@@ -49,6 +51,10 @@ impl Gpu {
         let kernels = self.kernels(DeviceId(0));
         let tiny = Laid::new(self, parsed("add f32 64 64")?, &[])?;
         probed.machine.handoff = best(end, 20, || tiny.run(&kernels, "map"))?.map(|s| s.0);
+        let mut sum = vec![0u8; tiny.workload.output().bytes()];
+        let apart = best(end, 20, || tiny.run(&kernels, "map").and_then(|()| tiny.fetch(&mut sum)))?;
+        let joined = best(end, 20, || tiny.enqueue(&kernels, "map").and_then(|()| tiny.fetch(&mut sum)))?;
+        probed.link.joined = apart.zip(joined).map(|(apart, joined)| Seconds((apart.0 - joined.0).max(0.0)));
         for bytes in SIZES {
             let block = take(self, bytes)?;
             let mut host = vec![0x3fu8; bytes];
@@ -187,13 +193,22 @@ impl Laid {
 
     /// Runs the kernel of this name and waits.
     fn run(&self, kernels: &[Arc<dyn Kernel>], name: &str) -> Result<(), KernelError> {
+        self.enqueue(kernels, name)?;
+        self.gpu.wait()
+    }
+
+    /// Brings the result home.
+    fn fetch(&self, to: &mut [u8]) -> Result<(), KernelError> {
+        self.gpu.download(self.output.address(), to)
+    }
+
+    fn enqueue(&self, kernels: &[Arc<dyn Kernel>], name: &str) -> Result<(), KernelError> {
         let is = |k: &&Arc<dyn Kernel>| k.name().split_once('/').is_some_and(|(_, n)| n == name);
         let kernel =
             kernels.iter().find(is).ok_or_else(|| KernelError::Failed(format!("there is no {name}")))?;
         let inputs: Vec<_> = self.inputs.iter().map(Block::address).collect();
         let io = Io { scalars: &self.scalars, ..Io::new(&inputs, self.output.address()) };
         // SAFETY: the blocks have the workload's sizes, and the kernels here take these workloads.
-        unsafe { kernel.run(&self.workload, point(&**kernel, &self.workload), io) }?;
-        self.gpu.wait()
+        unsafe { kernel.run(&self.workload, point(&**kernel, &self.workload), io) }.map(drop)
     }
 }

@@ -136,7 +136,10 @@ fn link(runtime: &Runtime, d: &Device) -> Option<serde_json::Value> {
         })
     };
     let lent = wire.lent.as_ref().map(|l| l.link().latency);
-    Some(json!({ "to_device": lane(&wire.out), "to_host": lane(&wire.home), "lending_s": lent }))
+    Some(json!({
+        "to_device": lane(&wire.out), "to_host": lane(&wire.home), "lending_s": lent,
+        "saved_after_work_s": wire.joined,
+    }))
 }
 
 /// One direction in words.
@@ -164,6 +167,9 @@ fn as_text(screen: &Screen, runtime: &Runtime, index: usize, d: &Device, softwar
         if let Some(wire) = runtime.engine().wire(id) {
             facts.row(["  moving there", &lane(&wire.out)]);
             facts.row(["  moving home", &lane(&wire.home)]);
+            if let Some(saved) = wire.joined.filter(|s| *s > 0.0) {
+                facts.row(["  right after work", &format!("{} less", Seconds(saved))]);
+            }
             if let Some(lent) = &wire.lent {
                 facts.row(["  lending to the host", &format!("{}, whatever its size", lent.link().latency)]);
             }

@@ -150,9 +150,11 @@ impl Engine {
             && self.lends(w, id)
             && let Some((link, samples)) = self.lent(id)
         {
-            return Ok(Way { link, samples, lent: true });
+            return Ok(Way { link, samples, lent: true, joined: Seconds::ZERO });
         }
-        Ok(Way { link, samples, lent: false })
+        let joined = from.device().filter(|_| to == Place::Host);
+        let joined = joined.and_then(|id| read(&self.wires).get(id.0 as usize)?.joined);
+        Ok(Way { link, samples, lent: false, joined: Seconds(joined.unwrap_or(0.0)) })
     }
 
     /// The same in sum, for all kernels at a place.

@@ -148,6 +148,10 @@ pub struct Wire {
     pub out: Lane,
     /// To the host.
     pub home: Lane,
+    /// Seconds that it takes less if bytes come home right after the work that wrote them: they wait for it, and nobody
+    /// else has to. None where that was not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined: Option<f64>,
     /// What it takes to have the host work on operands where they lie, however large these are: of no bytes. None where the
     /// device lends nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]

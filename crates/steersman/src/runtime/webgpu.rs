@@ -134,6 +134,7 @@ impl Search {
         }
         let memory: Arc<dyn Memory> = gpu.clone();
         wire.lent = lending(&memory);
+        wire.joined = probed.link.joined.map(|s| s.0);
         let seen = !wire.out.is_supposed() || !wire.home.is_supposed();
         (Machine { setup: each.map(|t| t.as_secs_f64()), ..probed.machine }, seen.then_some(wire))
     }

@@ -3,6 +3,7 @@
 use crate::simulated::{INSTANT, Sim, Speed, Transfer, add, wire};
 use std::sync::Arc;
 use steersman::core::candidate::Moved;
+use steersman::core::place::Wire;
 use steersman::core::{
     Address, BinaryOp, Bytes, DeviceId, KernelError, Op, Place, Seconds, UnaryOp, Workload,
 };
@@ -133,6 +134,23 @@ fn where_operands_live_changes_the_choice_and_explain_shows_the_move() {
     assert_eq!(place, there, "four bytes come home");
     let c = e.candidates.iter().find(|c| !away(c)).unwrap();
     assert_eq!(c.moved.0, 4_000_000);
+}
+
+#[test]
+fn a_result_that_comes_home_right_after_the_work_is_waited_for_once() {
+    let (rt, id, _) = away();
+    let w = Workload::parse("add f32 1000 1000", &rt.engine().places()).unwrap();
+    let moves = |joined: Option<f64>| {
+        rt.engine().set_wire(id, Wire { joined, ..wire(50e-6, 1e9) });
+        let e = rt.engine().explain(&w).unwrap();
+        let c = *e.candidates.iter().find(|c| c.is_moved()).unwrap();
+        let each = rt.engine().moves(&w, c.variant.kernel).unwrap();
+        assert!((each.iter().map(|m| m.seconds.0).sum::<f64>() - c.estimate.moves.0).abs() < 1e-9);
+        each.iter().map(|m| (m.seconds.0 * 1e6).round()).collect::<Vec<_>>()
+    };
+    assert_eq!(moves(None), [54.0; 3]);
+    assert_eq!(moves(Some(30e-6)), [54.0, 54.0, 24.0]);
+    assert_eq!(moves(Some(1.0)), [54.0, 54.0, 4.0], "bytes take what they take");
 }
 
 #[test]
