@@ -28,7 +28,8 @@ pub fn run(screen: &Screen, args: &RunArgs, numerics: Option<NumericClass>) -> O
     let watch = Watch::start(&runtime);
     let mut decision = match forced {
         Some(v) => runtime.engine().judge_as(&w, v)?,
-        None => runtime.engine().decide(&w)?,
+        // What would be compiled first has so many calls to pay for it.
+        None => runtime.engine().judge_for(&w, args.repeat)?,
     };
     if let Some(operands) = &operands {
         decision = files::compute(&runtime, &w, operands, forced, args)?;

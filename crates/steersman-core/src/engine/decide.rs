@@ -203,12 +203,12 @@ impl Engine {
         self.settle(w, hash, &self.candidates(w, hash))
     }
 
-    /// The same for a single call, which bears all that has to be made ready for it.
-    pub fn judge_once(&self, w: &Workload) -> Result<Decision, EngineError> {
+    /// The same for so many calls, which bear all that has to be made ready for them.
+    pub fn judge_for(&self, w: &Workload, calls: u32) -> Result<Decision, EngineError> {
         let hash = w.key().hash64();
         let mut candidates = self.candidates(w, hash);
         if !self.frozen.load(Ordering::Acquire) {
-            self.charge_setup(w, &mut candidates, 1.0);
+            self.charge_setup(w, &mut candidates, f64::from(calls.max(1)));
         }
         self.settle(w, hash, &candidates)
     }

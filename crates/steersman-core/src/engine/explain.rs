@@ -18,7 +18,7 @@ impl Engine {
             c.estimate.setup = self.setup(w, c.variant).unwrap_or_default();
         }
         let crossovers = self.crossovers(w, decision.variant);
-        let once = self.judge_once(w)?;
+        let once = self.judge_for(w, 1)?;
         let policy = read(&self.policy).name();
         Ok(Explanation { decision, once, candidates, refused, crossovers, policy })
     }

@@ -125,6 +125,8 @@ fn a_single_call_does_not_wait_for_a_compiler_and_a_loop_soon_does() {
     rt.engine().invalidate();
     let e = rt.engine().explain(&w).unwrap();
     assert!(there(e.decision.variant()) && !there(e.once.variant()));
+    let calls = |n| there(rt.engine().judge_for(&w, n).unwrap().variant());
+    assert!(!calls(1) && calls(1_000_000_000), "so many calls have the wait back");
     let cold = e.candidates.iter().filter(|c| there(c.variant));
     assert!(cold.clone().count() > 0 && cold.into_iter().all(|c| c.estimate.setup == Seconds(0.1)));
     assert!(!there(rt.engine().decide(&w).unwrap().variant()));
