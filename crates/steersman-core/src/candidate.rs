@@ -119,7 +119,7 @@ pub fn moves(
         let Way { link, samples, lent, joined } = way(from, to)?;
         let mut seconds = link.time(bytes);
         if operand == Moved::Output(0) {
-            seconds.0 = (seconds.0 - joined.0).max(bytes.0 as f64 / link.bandwidth);
+            seconds.0 -= joined.0.min(link.latency.0).max(0.0);
         }
         all.push(Move { operand, bytes, from, to, seconds, samples, lent });
     }

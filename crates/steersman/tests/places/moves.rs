@@ -2,7 +2,7 @@
 
 use crate::simulated::{INSTANT, Sim, Speed, Transfer, add, wire};
 use std::sync::Arc;
-use steersman::core::candidate::Moved;
+use steersman::core::candidate::{Move, Moved};
 use steersman::core::place::Wire;
 use steersman::core::{
     Address, BinaryOp, Bytes, DeviceId, KernelError, Op, Place, Seconds, UnaryOp, Workload,
@@ -142,6 +142,11 @@ fn a_result_that_comes_home_right_after_the_work_is_waited_for_once() {
     let w = Workload::parse("add f32 1000 1000", &rt.engine().places()).unwrap();
     let moves = |joined: Option<f64>| {
         rt.engine().set_wire(id, Wire { joined, ..wire(50e-6, 1e9) });
+        let large = Workload::parse("exp f32 25000000", &rt.engine().places()).unwrap();
+        let late = |m: &Move| rt.engine().link(m.from, m.to).unwrap().0.time(m.bytes).0 - m.seconds.0;
+        let kernel = rt.engine().registry().find("sim1/map-scalar").unwrap();
+        let saved: f64 = rt.engine().moves(&large, kernel).unwrap().iter().map(late).sum();
+        assert!((saved - joined.unwrap_or(0.0).min(50e-6)).abs() < 1e-7, "{saved} of a large result");
         let e = rt.engine().explain(&w).unwrap();
         let c = *e.candidates.iter().find(|c| c.is_moved()).unwrap();
         let each = rt.engine().moves(&w, c.variant.kernel).unwrap();
