@@ -38,16 +38,10 @@ fn take(cpu: &Cpu, bytes: usize) -> Result<Block, String> {
     block.map_err(|e| e.to_string())
 }
 
-/// Bytes an operand spans, and how far its first element lies behind the lowest address.
+/// Bytes to lay an operand out in, one element at least, and how far its first element lies behind the lowest address.
 fn span(o: &Operand) -> (usize, usize) {
-    let (mut low, mut high) = (0isize, 0isize);
-    for (&d, &s) in o.dims.iter().zip(&o.strides) {
-        let reach = s * (d.max(1) as isize - 1);
-        low += reach.min(0);
-        high += reach.max(0);
-    }
-    let size = o.dtype.size();
-    ((high - low) as usize * size + size, low.unsigned_abs() * size)
+    let (bytes, first) = o.span();
+    (bytes.max(o.dtype.size()), first)
 }
 
 impl CpuRig {

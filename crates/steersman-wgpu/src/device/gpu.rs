@@ -11,7 +11,7 @@ use crate::device::pipeline::Pipeline;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 use steersman_core::{Address, Identity, KernelError, Ran, Seconds};
 
@@ -87,6 +87,9 @@ pub struct Gpu {
     pub(super) staging: Staging,
     pub(super) uploaded: AtomicU64,
     pub(super) downloaded: AtomicU64,
+    /// Held by who asks the device how far it is, and alone by who works on its memory: upon the answer that it is lost its
+    /// driver takes all buffers back.
+    pub(super) looking: RwLock<()>,
     /// Held by whoever has something timed: there is one clock, and one device to be alone on.
     pub(super) clock: Mutex<()>,
     tempo: Mutex<Tempo>,
@@ -127,6 +130,7 @@ impl Gpu {
             staging: Staging::default(),
             uploaded: AtomicU64::new(0),
             downloaded: AtomicU64::new(0),
+            looking: RwLock::new(()),
             clock: Mutex::new(()),
             tempo: Mutex::default(),
             pipelines: Pipelines::new(&device, options.pipeline_cache, options.checked),

@@ -254,6 +254,7 @@ impl Gpu {
     /// Waits until a submission, or all of them, are done.
     pub(super) fn finish(&self, index: Option<wgpu::SubmissionIndex>) -> Result<(), KernelError> {
         let how = wgpu::PollType::Wait { submission_index: index, timeout: None };
+        let _looking = self.looking.read().unwrap_or_else(|e| e.into_inner());
         match guarded(|| self.device.poll(how))? {
             Ok(_) => Ok(()),
             Err(e) => {

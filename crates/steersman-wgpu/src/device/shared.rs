@@ -1,8 +1,7 @@
 //! Buffers that the host works on where they lie, where host and device share memory: they are mapped, with no copy in between.
 //!
 //! A mapped buffer must not be in use, and nothing that uses it may be submitted meanwhile. So the batch is held, and
-//! only a device that has nothing to do is taken at its word; a busy one gets its bytes through staging, in order. Nor can a
-//! device be found to be lost then, upon which its driver would take the buffers back.
+//! only a device that has nothing to do is taken at its word; a busy one gets its bytes through staging, in order.
 
 use super::batch::Batch;
 use super::fault::caught;
@@ -10,7 +9,7 @@ use super::gpu::{Gpu, guarded};
 use super::memory::inside;
 use super::pool::Held;
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, TryLockError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use steersman_core::memory::Lent;
 use steersman_core::{Address, KernelError};
@@ -116,6 +115,11 @@ impl Gpu {
         self.finish(None)?;
         parts.iter().filter(|p| !p.written).try_for_each(|p| self.faults.readable(p.held.start))?;
         let mut batch = self.batch();
+        let _alone = match self.looking.try_write() {
+            Ok(alone) => alone,
+            Err(TryLockError::Poisoned(e)) => e.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+        };
         let Some(_mapped) = self.map(&mut batch, &parts)? else { return Ok(false) };
         let views: SmallVec<[View; 4]> =
             guarded(|| parts.iter().map(View::of).collect::<Result<_, KernelError>>())??;
