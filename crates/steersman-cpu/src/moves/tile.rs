@@ -322,12 +322,73 @@ fn beyond(k: usize, lanes: usize, n: usize) -> isize {
     ((k + 1) * lanes).saturating_sub(n) as isize
 }
 
+/// Whether a matrix narrower than a square is moved in squares that reach into the rows behind, of which there are no gaps
+/// between.
+pub(super) fn reaches((down, across): (usize, usize), from: isize, to: isize, lanes: usize) -> bool {
+    let wide = |n: usize| 2 * n > lanes;
+    across < lanes && wide(across) && from == across as isize && down > lanes
+        || down < lanes && wide(down) && to == down as isize && across > lanes
+}
+
+/// Room for one square, in lines that vectors begin at.
+#[repr(align(64))]
+struct Square(std::mem::MaybeUninit<[u8; 256]>);
+
+/// Turns round what is narrower than a square.
+///
+/// # Safety
+/// Both must be valid for `down` × `across` elements.
+#[inline(always)]
+pub(super) unsafe fn narrow<I: Isa, E: Element>(
+    (down, across): (usize, usize),
+    x: *const E,
+    from: isize,
+    y: *mut E,
+    to: isize,
+) {
+    let lanes = E::lanes::<I>();
+    if !reaches((down, across), from, to, lanes) {
+        // SAFETY: the caller's promise.
+        return unsafe { one_by_one((down, across), x, from, y, to) };
+    }
+    let mut square = Square(std::mem::MaybeUninit::zeroed());
+    let square = square.0.as_mut_ptr() as *mut E;
+    let mut done = 0;
+    // SAFETY: a square holds `lanes` rows of as many elements. What squares reach into are rows of the matrix; those written
+    // by the way are written again.
+    unsafe {
+        if across < lanes {
+            while (done + lanes - 1) * across + lanes <= down * across {
+                E::small::<I>(x.add(done * across), from, square, lanes as isize);
+                for j in 0..across {
+                    y.offset(j as isize * to)
+                        .add(done)
+                        .copy_from_nonoverlapping(square.add(j * lanes), lanes);
+                }
+                done += lanes;
+            }
+            one_by_one((down - done, across), x.add(done * across), from, y.add(done), to);
+        } else {
+            while (done + lanes - 1) * down + lanes <= across * down {
+                for i in 0..down {
+                    square
+                        .add(i * lanes)
+                        .copy_from_nonoverlapping(x.offset(i as isize * from).add(done), lanes);
+                }
+                E::small::<I>(square, lanes as isize, y.add(done * down), to);
+                done += lanes;
+            }
+            one_by_one((down, across - done), x.add(done), from, y.add(done * down), to);
+        }
+    }
+}
+
 /// Turns round what is narrower than a square, element by element.
 ///
 /// # Safety
 /// Both must be valid for `down` × `across` elements.
 #[inline(always)]
-pub(super) unsafe fn narrow<E: Element>(
+unsafe fn one_by_one<E: Element>(
     (down, across): (usize, usize),
     x: *const E,
     from: isize,
@@ -402,7 +463,7 @@ unsafe fn turn_as<I: Isa, E: Element>(
     // SAFETY: the caller's promise; a part as wide and high as a square needs nothing before it.
     unsafe {
         if down.min(across) < lanes {
-            narrow::<E>((down, across), x, from, y, to);
+            narrow::<I, E>((down, across), x, from, y, to);
         } else if I::LEVEL == Level::Avx512 && E::LINES && down.is_multiple_of(2 * lanes) {
             for i in (0..down).step_by(2 * lanes) {
                 for j in starts(across, lanes) {

@@ -61,11 +61,19 @@ fn crowding(apart: usize, lines: usize) -> f64 {
     share(most, WAYS) * share(lines as f64, FOLLOWING)
 }
 
-/// Elements up to which a matrix of so few columns, which become rows, is moved one element at a time as quickly. (Of 14 such on a Zen 5
-/// all, by 13 to 68%, and which of the two ran was left to which had been lucky in a calibration. Of a few rows it is the other way
-/// round: 2×41 f32 takes 0.05 µs in tiles and 0.11 one by one.)
-const FEW: usize = 512;
-const MOST_ROWS: usize = 3;
+/// Elements up to which a matrix of few columns, which become rows, is moved one element at a time as quickly, unless squares reach
+/// into the rows behind. (Of 40 such on a Zen 5 all, by 1 to 80%, and which of the two ran was left to which had been lucky in a
+/// calibration; of larger ones both take the same. Of a few rows it is the other way round: 2×41 f32 takes 0.05 µs in tiles and 0.11 one
+/// by one.)
+pub(super) const FEW: usize = 8192;
+
+/// Whether this turns a matrix of so few columns round that a square is twice as wide.
+pub(super) fn is_slim(w: &Workload, level: Level) -> bool {
+    match (w.op(), &w.output().dims[..]) {
+        (Op::Transpose { .. }, &[rows, _]) => 2 * rows <= tile::lanes(level, w.dtype().size()),
+        _ => false,
+    }
+}
 
 impl Kernel for TiledKernel {
     fn name(&self) -> &str {
@@ -76,7 +84,7 @@ impl Kernel for TiledKernel {
     }
 
     fn revision(&self) -> u32 {
-        5
+        6
     }
 
     fn device(&self) -> DeviceId {
@@ -108,12 +116,8 @@ impl Kernel for TiledKernel {
     }
 
     fn outdone(&self, w: &Workload) -> Option<&'static str> {
-        match w.output().dims[..] {
-            [rows, cols] if rows <= MOST_ROWS && rows * cols <= FEW => {
-                Some("a few elements of a few columns are moved one at a time as quickly")
-            }
-            _ => None,
-        }
+        let few = is_slim(w, self.level) && w.output().elements() <= FEW;
+        few.then_some("a few elements of a few columns are moved one at a time as quickly")
     }
 
     fn params(&self, w: &Workload) -> ParamList {
@@ -128,7 +132,7 @@ impl Kernel for TiledKernel {
         for (share, bandwidth) in machine.streams(bytes, traffic, threads) {
             terms = terms.and(bytes * share / bandwidth);
         }
-        // Squares at the edges overlap their neighbours; what is narrower than a square goes element by element.
+        // Squares at the edges overlap their neighbours; what is far narrower than a square goes element by element.
         let size = w.dtype().size();
         let (squares, crowded, others, way) = match Plan::of(w) {
             Some(Plan { around, core: Core::Matrix(m), .. }) => {
@@ -137,7 +141,8 @@ impl Kernel for TiledKernel {
                 let side = BLOCK * LINE / size.max(1);
                 let crowded = crowding(m.from.unsigned_abs() * size, m.down.min(side))
                     .max(crowding(m.to.unsigned_abs() * size, m.across.min(side)));
-                match m.down.min(m.across) < lanes {
+                let shape = (m.down, m.across);
+                match m.down.min(m.across) < lanes && !tile::reaches(shape, m.from, m.to, lanes) {
                     true => (0.0, 0.0, (around.count() * m.down * m.across) as f64 * 0.3e-9, 1),
                     false => (squares, squares * crowded, 0.0, 0),
                 }
@@ -268,16 +273,18 @@ impl Work<'_> {
                 Core::Matrix(m) => {
                     let mut buffer = Buffer(std::mem::MaybeUninit::uninit());
                     let all = around.count();
-                    let (matrices, columns, way) = if all >= self.parts {
-                        (self.share(all), 0..m.across, Way::Forwards)
+                    let (matrices, rows, columns, way) = if all >= self.parts {
+                        (self.share(all), 0..m.down, 0..m.across, Way::Forwards)
+                    } else if m.across < self.parts * LINE / size_of::<E>() && m.down > m.across {
+                        (0..all, self.lines::<E>(m.down), 0..m.across, Way::Forwards)
                     } else {
-                        (0..all, self.columns::<E>(m), Way::of(self.part, self.parts))
+                        (0..all, 0..m.down, self.lines::<E>(m.across), Way::of(self.part, self.parts))
                     };
-                    let mine = Matrix { across: columns.len(), ..m };
+                    let mine = Matrix { down: rows.len(), across: columns.len(), ..m };
                     for i in matrices {
                         let (from, to) = around.offset(i);
-                        let x = x.offset(from).add(columns.start);
-                        let y = y.offset(to + columns.start as isize * m.to);
+                        let x = x.offset(from + rows.start as isize * m.from).add(columns.start);
+                        let y = y.offset(to + columns.start as isize * m.to).add(rows.start);
                         matrix::<I, E, STREAM>(&mut buffer, mine, way, x, y);
                     }
                 }
@@ -286,12 +293,13 @@ impl Work<'_> {
         }
     }
 
-    /// This part's columns, which are rows of the result: threads write to rows of their own. Where two share them,
-    /// every row has a cache line that both write (75 µs for 197x799 f64, 39 on one thread).
-    fn columns<E: Element>(&self, m: Matrix) -> Range<usize> {
+    /// This part's of so many columns, which are rows of the result: threads write to rows of their own. Where two share them,
+    /// every row has a cache line that both write (75 µs for 197x799 f64, 39 on one thread). Of few columns it is this part's of
+    /// so many rows.
+    fn lines<E: Element>(&self, n: usize) -> Range<usize> {
         let tile = LINE / size_of::<E>();
-        let tiles = self.share(m.across.div_ceil(tile));
-        tiles.start * tile..(tiles.end * tile).min(m.across)
+        let tiles = self.share(n.div_ceil(tile));
+        tiles.start * tile..(tiles.end * tile).min(n)
     }
 }
 
@@ -337,7 +345,7 @@ unsafe fn matrix<I: Isa, E: Element, const STREAM: bool>(
     // SAFETY: blocks lie within the matrix, for which the caller vouches.
     unsafe {
         if m.down.min(m.across) < E::lanes::<I>() {
-            return tile::narrow((m.down, m.across), x, m.from, y, m.to);
+            return tile::narrow::<I, E>((m.down, m.across), x, m.from, y, m.to);
         }
         let across = m.across.div_ceil(side::<E>());
         for i in 0..m.down.div_ceil(side::<E>()) {

@@ -9,8 +9,8 @@ use super::gpu::{Gpu, guarded};
 use super::memory::inside;
 use super::pool::Held;
 use smallvec::SmallVec;
-use std::sync::{Arc, TryLockError};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, TryLockError};
 use steersman_core::memory::Lent;
 use steersman_core::{Address, KernelError};
 
