@@ -284,6 +284,14 @@ fn transposes(all: &mut Vec<Wanted>, quick: bool) {
                 push(all, importance, Op::Transpose { perm: Default::default() }, dtype, &[&[rows, cols]]);
             }
         }
+        // A few columns, or rows, which squares reach beyond or are too wide for.
+        for (long, narrow) in
+            [150, 1000, 5000].iter().flat_map(|&n| [3, 4, 7].map(|k| (n, k))).filter(|_| !quick)
+        {
+            for shape in [[long, narrow], [narrow, long]] {
+                push(all, 3.0, Op::Transpose { perm: Default::default() }, dtype, &[&shape]);
+            }
+        }
         // Where two threads begin to pay, which depends on both sides and on where the cores lie.
         let between = [28, 60, 170, 480, 1100, 2500];
         for (rows, cols) in between.iter().flat_map(|&r| between.map(|c| (r, c))).filter(|_| !quick) {

@@ -3,6 +3,8 @@
 //! A tile is built in a buffer and then written line by line. Written directly, the lines of a matrix
 //! whose rows are a power of two apart would push each other out of the cache before they are full.
 
+use super::plan::Loop;
+use super::scalar::walk;
 use crate::isa::{Isa, Level};
 
 /// How results are written.
@@ -383,7 +385,8 @@ pub(super) unsafe fn narrow<I: Isa, E: Element>(
     }
 }
 
-/// Turns round what is narrower than a square, element by element.
+/// Turns round what is narrower than a square, element by element, by the plain kernel's own loops: where the compiler knows that
+/// results lie side by side it makes code that takes 1.3 times as long.
 ///
 /// # Safety
 /// Both must be valid for `down` × `across` elements.
@@ -395,25 +398,11 @@ unsafe fn one_by_one<E: Element>(
     y: *mut E,
     to: isize,
 ) {
+    let (rows, columns) = (Loop { n: down, from, to: 1 }, Loop { n: across, from: 1, to });
     // The longer loop inside.
+    let loops = if down < across { [rows, columns] } else { [columns, rows] };
     // SAFETY: the caller's promise.
-    unsafe {
-        if down < across {
-            for i in 0..down {
-                let (x, y) = (x.offset(i as isize * from), y.add(i));
-                for j in 0..across {
-                    *y.offset(j as isize * to) = *x.add(j);
-                }
-            }
-        } else {
-            for j in 0..across {
-                let (x, y) = (x.add(j), y.offset(j as isize * to));
-                for i in 0..down {
-                    *y.add(i) = *x.offset(i as isize * from);
-                }
-            }
-        }
-    }
+    unsafe { walk(&loops, x, y) }
 }
 
 /// Turns round `down` × `across` elements of any type. Strides are in elements.

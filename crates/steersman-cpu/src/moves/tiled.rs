@@ -65,7 +65,7 @@ fn crowding(apart: usize, lines: usize) -> f64 {
 /// into the rows behind. (Of 40 such on a Zen 5 all, by 1 to 80%, and which of the two ran was left to which had been lucky in a
 /// calibration; of larger ones both take the same. Of a few rows it is the other way round: 2×41 f32 takes 0.05 µs in tiles and 0.11 one
 /// by one.)
-pub(super) const FEW: usize = 8192;
+pub(super) const FEW: usize = 4096;
 
 /// Whether this turns a matrix of so few columns round that a square is twice as wide.
 pub(super) fn is_slim(w: &Workload, level: Level) -> bool {
@@ -143,7 +143,7 @@ impl Kernel for TiledKernel {
                     .max(crowding(m.to.unsigned_abs() * size, m.across.min(side)));
                 let shape = (m.down, m.across);
                 match m.down.min(m.across) < lanes && !tile::reaches(shape, m.from, m.to, lanes) {
-                    true => (0.0, 0.0, (around.count() * m.down * m.across) as f64 * 0.3e-9, 1),
+                    true => (0.0, 0.0, (around.count() * m.down * m.across) as f64 * 0.15e-9, 1),
                     false => (squares, squares * crowded, 0.0, 0),
                 }
             }
