@@ -115,6 +115,11 @@ impl Trouble {
     }
 }
 
+/// How a kernel's run ended, and how long it took if that was asked for.
+pub(crate) type Done = (Ran, Option<Seconds>);
+/// Runs a kernel on operands that are where it finds them.
+pub(super) type Perform<'a> = dyn Fn(Io<'_>) -> Result<Done, Trouble> + 'a;
+
 /// Knows every memory there is.
 #[derive(Clone)]
 pub(crate) struct Carrier {
@@ -287,7 +292,7 @@ impl Carrier {
         params: Params,
         io: Io<'_>,
         timed: bool,
-    ) -> Result<(Ran, Option<Seconds>), Trouble> {
+    ) -> Result<Done, Trouble> {
         let place = self.engine.place_of(index).unwrap_or(Place::Host);
         // SAFETY: passed on.
         let perform = |io: Io<'_>| self.perform(place, timed, &mut || unsafe { kernel.run(w, params, io) });
@@ -315,8 +320,8 @@ impl Carrier {
         lender: Option<&Lender>,
         io: Io<'_>,
         timed: bool,
-        perform: &dyn Fn(Io<'_>) -> Result<(Ran, Option<Seconds>), Trouble>,
-    ) -> Result<Option<(Ran, Option<Seconds>)>, Trouble> {
+        perform: &Perform<'_>,
+    ) -> Result<Option<Done>, Trouble> {
         let there = |o: &Operand| o.place == place || o.elements() == 0 || lender.is_some_and(|l| l.has(o));
         let mut held: SmallVec<[Piece; 4]> = SmallVec::new();
         let mut inputs: SmallVec<[Address; 8]> = SmallVec::new();
@@ -415,7 +420,7 @@ impl Carrier {
         place: Place,
         timed: bool,
         work: &mut dyn FnMut() -> Result<Ran, KernelError>,
-    ) -> Result<(Ran, Option<Seconds>), Trouble> {
+    ) -> Result<Done, Trouble> {
         let ran = catch_unwind(AssertUnwindSafe(|| match self.accelerators.memory(place) {
             Some(memory) if timed => memory.timed(work).map(|(ran, took)| (ran, Some(took))),
             _ => {

@@ -1,12 +1,12 @@
 //! Operands that the host works on where a device has them, where host and device share memory.
 
-use super::carry::{Carrier, Trouble, settle};
+use super::carry::{Carrier, Done, Perform, Trouble, settle};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Instant;
 use steersman_core::memory::Lent;
 use steersman_core::place::Lane;
-use steersman_core::{Address, Bytes, DeviceId, Io, Memory, Operand, Place, Ran, Seconds, Workload};
+use steersman_core::{Address, Bytes, DeviceId, Io, Memory, Operand, Place, Seconds, Workload};
 
 /// The device that lends what it has of a workload; what others have is carried.
 pub(crate) struct Lender {
@@ -47,8 +47,8 @@ impl Carrier {
         (mut inputs, mut outputs): (SmallVec<[Address; 8]>, SmallVec<[Address; 4]>),
         scalars: &[u64],
         timed: bool,
-        perform: &dyn Fn(Io<'_>) -> Result<(Ran, Option<Seconds>), Trouble>,
-    ) -> Result<Option<(Ran, Option<Seconds>)>, Trouble> {
+        perform: &Perform<'_>,
+    ) -> Result<Option<Done>, Trouble> {
         let all = w.inputs().iter().zip(&inputs).map(|(o, at)| (o, *at, false));
         let all = all.chain(w.outputs().iter().zip(&outputs).map(|(o, at)| (o, *at, true)));
         let lent: SmallVec<[Lent; 6]> = all
